@@ -1,0 +1,564 @@
+//! The whole circuit on a batch: up to the class scores, and down again to derivatives.
+//!
+//! Level after level, one task is a window of nodes and a chunk of 64 samples: it evaluates the leaves (at the first
+//! level), mixes each child, multiplies them and rescales. Every row is computed alone and every sum has a fixed order,
+//! so the number of threads changes no bit.
+
+use crate::batch::{Batch, CHUNK, Dropped, Layer, Rows, bits};
+use crate::kernel::{arch, padded, panels};
+use crate::leaves::{self, Statistics};
+use crate::mixing::{Segment, gradient_panel};
+use crate::product::{self, Child, Scales, TINY};
+use crate::reference::{self, LogWeights};
+use crate::structure::{Structure, Tree};
+use crate::weights::{Prepared, Weights};
+use rayon::prelude::*;
+
+/// Underflow may cost a reported log-likelihood this much, relative, before the sample is computed again in f64.
+const SCORE_TOLERANCE: f32 = 1e-6;
+/// … and a training gradient this much.
+const GRADIENT_TOLERANCE: f64 = 1e-3;
+
+/// The numbers of one layer; rows as in [`Layer`].
+#[derive(Default)]
+struct Buffers {
+    phi: Vec<f32>,       // (rows, padded C)
+    dphi: Vec<f32>,      // (rows, padded C)
+    psi: Vec<f32>,       // (rows, padded C of the level above); dψ after the downward pass
+    log_scale: Vec<f64>, // (rows)
+    lost: Vec<f32>,      // (rows)
+    inverse: Vec<f32>,   // (rows)
+}
+
+/// What a pass must keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Class scores only.
+    Scores,
+    /// All that a downward pass or a sampler reads.
+    Everything,
+}
+
+/// The buffers of passes over batches; they grow to the largest batch seen and are used again.
+#[derive(Default)]
+pub struct Activations {
+    rows: Vec<Rows>,             // by tree
+    layers: Vec<Vec<Buffers>>,   // by tree, layer
+    root_phi: Vec<f32>,          // (B, padded tops)
+    root_factor: Vec<f32>,       // (B, trees): scale of a tree's top within the root's row
+    root_scale: Vec<f64>,        // (B)
+    root_lost: Vec<f32>,         // (B)
+    root_psi: Vec<f32>,          // (B, padded K)
+    root_dpsi: Vec<f32>,         // (B, padded K)
+    root_dphi: Vec<f32>,         // (B, padded tops)
+    log_likelihood: Vec<f64>,    // (B, K)
+    samples: usize,
+    recomputed: usize,
+}
+
+/// Makes a buffer at least this long; what it held does not matter.
+fn fit<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) {
+    if buffer.len() < length {
+        buffer.resize(length, T::default());
+    }
+}
+
+/// Cuts a buffer at the given lengths.
+fn cut<T>(mut buffer: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+    let mut pieces = Vec::new();
+    for length in lengths {
+        let (piece, rest) = buffer.split_at_mut(length);
+        pieces.push(piece);
+        buffer = rest;
+    }
+    pieces
+}
+
+/// Cuts a buffer into the stretches that the tasks of the level above read.
+fn cut_tasks<'a, T>(buffer: &'a mut [T], layer: &Layer, width: usize) -> Vec<&'a mut [T]> {
+    cut(buffer, layer.tasks.windows(2).map(|ends| (ends[1] - ends[0]) * width))
+}
+
+/// Cuts a buffer into the rows of each node and word, indexed by `node · words + word`.
+fn cut_nodes<'a, T>(buffer: &'a mut [T], layer: &Layer, width: usize) -> Vec<&'a mut [T]> {
+    let pieces = cut(buffer, layer.order.iter().map(|&key| layer.count(key) * width));
+    let mut by_key: Vec<&mut [T]> = Vec::new();
+    by_key.resize_with(pieces.len(), Default::default);
+    for (piece, &key) in pieces.into_iter().zip(&layer.order) {
+        by_key[key] = piece;
+    }
+    by_key
+}
+
+/// One window and one chunk of samples.
+struct Task<'a> {
+    node: usize,
+    word: usize,
+    phi: &'a mut [f32],
+    log_scale: &'a mut [f64],
+    lost: &'a mut [f32],
+    psi: &'a mut [f32],
+    out: &'a mut [f32],
+    scales: Scales<'a>,
+}
+
+/// The children of a window for one word, with rows counted from the window's first.
+fn children_of(tree: &Tree, l: usize, layer: &Layer, words: usize, node: usize, word: usize) -> Vec<Child> {
+    let start = layer.tasks[node * words + word];
+    let child = |&j: &u32| {
+        let key = j as usize * words + word;
+        Child { mask: layer.mask[key], first: layer.first[key] - start }
+    };
+    tree.levels[l - 1].children[node].iter().map(child).collect()
+}
+
+impl Activations {
+    /// Empty buffers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// log P(x_o | y) of the last upward pass, (B, K).
+    pub fn log_likelihood(&self) -> &[f64] {
+        &self.log_likelihood
+    }
+
+    /// Samples of the last pass that the guard computed again.
+    pub fn recomputed(&self) -> usize {
+        self.recomputed
+    }
+
+    /// Goes up, leaving out what is missing or dropped (`dropped[tree][layer]`).
+    pub fn upward(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, dropped: &[Vec<Dropped>], keep: Keep) {
+        self.rows.resize_with(s.trees.len(), Rows::default);
+        for (t, tree) in s.trees.iter().enumerate() {
+            self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
+        }
+        self.climb(s, prepared, batch, keep);
+    }
+
+    /// Goes up through every node, also where all is missing, and keeps everything.
+    pub fn upward_dense(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch) {
+        self.rows.resize_with(s.trees.len(), Rows::default);
+        self.rows.iter_mut().zip(&s.trees).for_each(|(rows, tree)| rows.dense(tree, batch.rows));
+        self.climb(s, prepared, batch, Keep::Everything);
+    }
+
+    fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
+        self.samples = batch.rows;
+        self.recomputed = 0;
+        self.layers.resize_with(s.trees.len(), Vec::new);
+        for (t, tree) in s.trees.iter().enumerate() {
+            self.layers[t].resize_with(tree.levels.len() + 1, Buffers::default);
+            for l in 1..=tree.levels.len() {
+                self.level_up(t, l, tree, prepared, batch, keep);
+            }
+        }
+        self.root_up(s, prepared);
+    }
+
+    /// φˡ from φˡ⁻¹ (from the data where l = 1).
+    fn level_up(&mut self, t: usize, l: usize, tree: &Tree, prepared: &Prepared, batch: &Batch, keep: Keep) {
+        let Rows { words, layers } = &self.rows[t];
+        let (below, above) = (&layers[l - 1], &layers[l]);
+        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
+        let (lower, upper) = self.layers[t].split_at_mut(l);
+        let (lower, upper) = (&mut lower[l - 1], &mut upper[0]);
+        let own_phi = l > 1 || keep == Keep::Everything; // else leaves live in the task's scratch
+        let own_psi = keep == Keep::Everything;
+        fit(&mut lower.phi, if own_phi { below.rows() * a_wide } else { 0 });
+        fit(&mut lower.psi, if own_psi { below.rows() * c_wide } else { 0 });
+        fit(&mut lower.log_scale, below.rows());
+        fit(&mut lower.lost, below.rows());
+        fit(&mut upper.phi, above.rows() * c_wide);
+        fit(&mut upper.log_scale, above.rows());
+        fit(&mut upper.lost, above.rows());
+        fit(&mut upper.inverse, above.rows());
+        let mut phi = cut_tasks(&mut lower.phi, below, if own_phi { a_wide } else { 0 }).into_iter();
+        let mut psi = cut_tasks(&mut lower.psi, below, if own_psi { c_wide } else { 0 }).into_iter();
+        let mut log_scale = cut_tasks(&mut lower.log_scale, below, 1).into_iter();
+        let mut lost = cut_tasks(&mut lower.lost, below, 1).into_iter();
+        let mut out = cut_nodes(&mut upper.phi, above, c_wide).into_iter();
+        let mut out_scale = cut_nodes(&mut upper.log_scale, above, 1).into_iter();
+        let mut out_lost = cut_nodes(&mut upper.lost, above, 1).into_iter();
+        let mut out_inverse = cut_nodes(&mut upper.inverse, above, 1).into_iter();
+        let mut tasks = Vec::with_capacity(tree.nodes(l) * words);
+        for (node, word) in (0..tree.nodes(l)).flat_map(|node| (0..*words).map(move |word| (node, word))) {
+            tasks.push(Task {
+                node,
+                word,
+                phi: phi.next().unwrap_or_default(),
+                log_scale: log_scale.next().unwrap_or_default(),
+                lost: lost.next().unwrap_or_default(),
+                psi: psi.next().unwrap_or_default(),
+                out: out.next().unwrap_or_default(),
+                scales: Scales {
+                    log_scale: out_scale.next().unwrap_or_default(),
+                    lost: out_lost.next().unwrap_or_default(),
+                    inverse: out_inverse.next().unwrap_or_default(),
+                },
+            });
+        }
+        let arch = arch();
+        let run = |scratch: &mut (Vec<f32>, Vec<f32>), task: Task<'_>| {
+            let rows = task.lost.len();
+            if rows == 0 {
+                return;
+            }
+            let children = children_of(tree, l, below, *words, task.node, task.word);
+            let phi = if own_phi { task.phi } else { scratch_rows(&mut scratch.0, rows * a_wide) };
+            let psi = if own_psi { task.psi } else { scratch_rows(&mut scratch.1, rows * c_wide) };
+            for (child, &j) in children.iter().zip(&tree.levels[l - 1].children[task.node]) {
+                let (first, count) = (child.first, child.mask.count_ones() as usize);
+                if l == 1 {
+                    let position = &tree.positions[j as usize];
+                    arch.dispatch(leaves::Upward {
+                        table: &prepared.tables[t][position.family as usize],
+                        position,
+                        batch,
+                        first_sample: task.word * CHUNK,
+                        mask: child.mask,
+                        phi: &mut phi[first * a_wide..(first + count) * a_wide],
+                        log_scale: &mut task.log_scale[first..first + count],
+                        lost: &mut task.lost[first..first + count],
+                    });
+                }
+                let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
+                let (x, y) = (&phi[first * a_wide..], &mut psi[first * c_wide..]);
+                prepared.levels[t][l - 1].upward(arch, matrix, count, x, y);
+            }
+            arch.dispatch(product::Upward {
+                width: c_wide,
+                children: &children,
+                mask: above.mask[task.node * words + task.word],
+                psi,
+                log_scale: task.log_scale,
+                lost: task.lost,
+                phi: task.out,
+                scales: task.scales,
+            });
+        };
+        tasks.into_par_iter().for_each_init(<(Vec<f32>, Vec<f32>)>::default, run);
+    }
+
+    /// Class scores from the tops of the trees.
+    fn root_up(&mut self, s: &Structure, prepared: &Prepared) {
+        let (b_count, k) = (self.samples, s.classes);
+        let (wide, k_wide, trees) = (padded(s.root_channels()), padded(k), s.trees.len());
+        fit(&mut self.root_phi, b_count * wide);
+        fit(&mut self.root_factor, b_count * trees);
+        fit(&mut self.root_psi, b_count * k_wide);
+        self.root_scale.resize(b_count, 0.0);
+        self.root_lost.resize(b_count, 0.0);
+        self.log_likelihood.resize(b_count * k, 0.0);
+        let (rows, layers) = (&self.rows, &self.layers);
+        let phi = self.root_phi[..b_count * wide].par_chunks_mut(CHUNK * wide);
+        let psi = self.root_psi[..b_count * k_wide].par_chunks_mut(CHUNK * k_wide);
+        let factor = self.root_factor[..b_count * trees].par_chunks_mut(CHUNK * trees);
+        let scale = self.root_scale.par_chunks_mut(CHUNK);
+        let lost = self.root_lost.par_chunks_mut(CHUNK);
+        let scores = self.log_likelihood.par_chunks_mut(CHUNK * k);
+        let chunks = phi.zip(psi).zip(factor).zip(scale).zip(lost).zip(scores).enumerate();
+        chunks.for_each(|(word, (((((phi, psi), factor), scale), lost), scores))| {
+            let count = scale.len();
+            for b in 0..count {
+                let tops = tops_of(s, rows, layers, word, b);
+                let top_scale = tops.iter().map(|top| top.log_scale).fold(f64::NEG_INFINITY, f64::max);
+                scale[b] = top_scale;
+                lost[b] = if trees > 1 { TINY } else { 0.0 };
+                let mut rest = &mut phi[b * wide..(b + 1) * wide];
+                for (t, top) in tops.iter().enumerate() {
+                    let (part, after) = rest.split_at_mut(s.trees[t].top_channels());
+                    let by = (top.log_scale - top_scale).exp() as f32;
+                    factor[b * trees + t] = by;
+                    lost[b] += top.lost * by;
+                    match top.phi {
+                        Some(values) => part.iter_mut().zip(values).for_each(|(to, value)| *to = value * by),
+                        None => part.fill(by),
+                    }
+                    rest = after;
+                }
+                rest.fill(0.0);
+            }
+            prepared.classes.upward(arch(), 0, count, phi, psi);
+            for b in 0..count {
+                let seen = (0..trees).any(|t| rows[t].layers.last().is_some_and(|l| l.mask[word] >> b & 1 == 1));
+                for y in 0..k {
+                    let value = f64::from(psi[b * k_wide + y]).ln() + scale[b];
+                    scores[b * k + y] = if seen { value } else { 0.0 };
+                }
+            }
+        });
+    }
+
+    /// Whether underflow may have spoilt sample b for scores of all classes.
+    fn doubtful_scores(&self, b: usize, classes: usize) -> bool {
+        let psi = &self.root_psi[b * padded(classes)..][..classes];
+        let trusted = |&value: &f32| value > TINY && self.root_lost[b] <= SCORE_TOLERANCE * value; // not if NaN
+        !psi.iter().all(trusted)
+    }
+
+    /// Computes doubtful samples again in f64 log space. Call after [`Activations::upward`] where scores are reported.
+    pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, batch: &Batch) {
+        let doubtful: Vec<usize> = (0..batch.rows).filter(|&b| self.doubtful_scores(b, s.classes)).collect();
+        if doubtful.is_empty() {
+            return;
+        }
+        let logs = LogWeights::new(s, weights);
+        let exact = |&b: &usize| reference::upward(s, weights, &logs, batch.row(b), &|_, _, _| false).log_likelihood;
+        let scores: Vec<Vec<f64>> = doubtful.par_iter().map(exact).collect();
+        for (b, scores) in doubtful.iter().zip(scores) {
+            self.log_likelihood[b * s.classes..(b + 1) * s.classes].copy_from_slice(&scores);
+        }
+        self.recomputed = doubtful.len();
+    }
+
+    /// Samples whose derivative underflow may have spoilt. `seeds` (B, K) are `∂/∂ log P(X|y)`: a class that hardly
+    /// counts in the objective hardly counts here.
+    pub fn doubtful_gradients(&self, classes: usize, seeds: &[f32]) -> Vec<usize> {
+        let doubtful = |&b: &usize| {
+            let psi = &self.root_psi[b * padded(classes)..][..classes];
+            let harm = psi.iter().zip(&seeds[b * classes..]).map(|(&value, &seed)| {
+                f64::from(seed.abs()) * f64::from(self.root_lost[b]) / f64::from(value)
+            });
+            let harm: f64 = harm.sum();
+            harm.is_nan() || harm > GRADIENT_TOLERANCE
+        };
+        (0..self.samples).filter(doubtful).collect()
+    }
+
+    /// Goes down from `seeds` (B, K). Needs an upward pass that kept everything. `to_leaves` also computes dφ⁰.
+    pub fn downward(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32], to_leaves: bool) {
+        self.root_down(s, prepared, seeds);
+        for (t, tree) in s.trees.iter().enumerate() {
+            for l in (1..=tree.levels.len()).rev() {
+                self.level_down(t, l, tree, prepared, to_leaves);
+            }
+        }
+    }
+
+    fn root_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
+        let (b_count, k) = (self.samples, s.classes);
+        let (wide, k_wide) = (padded(s.root_channels()), padded(k));
+        fit(&mut self.root_dpsi, b_count * k_wide);
+        fit(&mut self.root_dphi, b_count * wide);
+        for b in 0..b_count {
+            let row = &mut self.root_dpsi[b * k_wide..(b + 1) * k_wide];
+            row.fill(0.0);
+            for y in 0..k {
+                let (psi, seed) = (self.root_psi[b * k_wide + y], seeds[b * k + y]);
+                row[y] = if psi > TINY { seed / psi } else { 0.0 };
+            }
+        }
+        prepared.classes.downward(arch(), 0, b_count, &self.root_dpsi, &mut self.root_dphi);
+        let mut left = 0;
+        for (t, tree) in s.trees.iter().enumerate() {
+            let (channels, width) = (tree.top_channels(), padded(tree.top_channels()));
+            let top = &self.rows[t].layers[tree.levels.len()];
+            let buffers = &mut self.layers[t][tree.levels.len()];
+            fit(&mut buffers.dphi, top.rows() * width);
+            for word in 0..self.rows[t].words {
+                for (row, bit) in bits(top.mask[word]).enumerate() {
+                    let b = word * CHUNK + bit;
+                    let factor = self.root_factor[b * s.trees.len() + t];
+                    let from = &self.root_dphi[b * wide + left..][..channels];
+                    let to = &mut buffers.dphi[(top.first[word] + row) * width..][..width];
+                    to.fill(0.0);
+                    to.iter_mut().zip(from).for_each(|(to, from)| *to = from * factor);
+                }
+            }
+            left += channels;
+        }
+    }
+
+    /// dψ of level l in place of ψ, and dφˡ⁻¹.
+    fn level_down(&mut self, t: usize, l: usize, tree: &Tree, prepared: &Prepared, to_leaves: bool) {
+        let Rows { words, layers } = &self.rows[t];
+        let (below, above) = (&layers[l - 1], &layers[l]);
+        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
+        let (lower, upper) = self.layers[t].split_at_mut(l);
+        let (lower, upper) = (&mut lower[l - 1], &upper[0]);
+        let wanted = l > 1 || to_leaves;
+        fit(&mut lower.dphi, if wanted { below.rows() * a_wide } else { 0 });
+        let dphi = cut_tasks(&mut lower.dphi, below, if wanted { a_wide } else { 0 });
+        let psi = cut_tasks(&mut lower.psi, below, c_wide);
+        let arch = arch();
+        psi.into_par_iter().zip(dphi).enumerate().for_each(|(task, (psi, dphi))| {
+            let (node, word) = (task / words, task % words);
+            if psi.is_empty() {
+                return;
+            }
+            let children = children_of(tree, l, below, *words, node, word);
+            let first = above.first[task];
+            arch.dispatch(product::Downward {
+                width: c_wide,
+                children: &children,
+                mask: above.mask[task],
+                phi: &upper.phi[first * c_wide..],
+                dphi: &upper.dphi[first * c_wide..],
+                inverse: &upper.inverse[first..],
+                psi,
+            });
+            if wanted {
+                for (child, &j) in children.iter().zip(&tree.levels[l - 1].children[node]) {
+                    let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
+                    let (dpsi, dphi) = (&psi[child.first * c_wide..], &mut dphi[child.first * a_wide..]);
+                    let count = child.mask.count_ones() as usize;
+                    prepared.levels[t][l - 1].downward(arch, matrix, count, dpsi, dphi);
+                }
+            }
+        });
+    }
+
+    /// dW of everything after a downward pass, into `gradient`.
+    pub fn weight_gradients(&self, s: &Structure, gradient: &mut Gradient) {
+        for (t, tree) in s.trees.iter().enumerate() {
+            for l in 1..=tree.levels.len() {
+                self.level_gradient(t, l, tree, &gradient.nodes_of[t][l - 1], &mut gradient.levels[t][l - 1]);
+            }
+        }
+        let (columns, width) = (s.root_channels(), padded(s.classes));
+        let pieces = cut(&mut gradient.classes, panels(width).map(|(_, wide)| wide * columns));
+        for ((c, wide), piece) in panels(width).zip(pieces) {
+            let all = Segment { count: self.samples, phi: &self.root_phi, dpsi: &self.root_dpsi };
+            gradient_panel(arch(), (columns, width, c, wide), std::iter::once(all), &mut Vec::new(), piece);
+        }
+    }
+
+    fn level_gradient(&self, t: usize, l: usize, tree: &Tree, nodes_of: &[Vec<usize>], out: &mut [f32]) {
+        let (columns, width) = (tree.channels(l - 1), padded(tree.channels(l)));
+        let (layer, words, buffers) = (&self.rows[t].layers[l - 1], self.rows[t].words, &self.layers[t][l - 1]);
+        let a_wide = padded(columns);
+        let shapes: Vec<_> =
+            (0..nodes_of.len()).flat_map(|m| panels(width).map(move |(c, wide)| (m, c, wide))).collect();
+        let pieces = cut(out, shapes.iter().map(|(_, _, wide)| wide * columns));
+        let arch = arch();
+        let run = |pack: &mut Vec<f32>, ((matrix, c, wide), piece): ((usize, usize, usize), &mut [f32])| {
+            let keys = nodes_of[matrix].iter().flat_map(|j| (0..words).map(move |w| j * words + w));
+            let segments = keys.map(|key| Segment {
+                count: layer.count(key),
+                phi: &buffers.phi[layer.first[key] * a_wide..],
+                dpsi: &buffers.psi[layer.first[key] * width..],
+            });
+            gradient_panel(arch, (columns, width, c, wide), segments, pack, piece);
+        };
+        shapes.into_par_iter().zip(pieces).for_each_init(Vec::new, run);
+    }
+
+    /// Leaf statistics of every tree and family after a downward pass to the leaves.
+    pub fn leaf_statistics(&self, s: &Structure, prepared: &Prepared, batch: &Batch) -> Vec<Vec<Statistics>> {
+        const BLOCK: usize = 16; // positions summed together, whatever the number of threads
+        let mut all = Vec::new();
+        for (t, tree) in s.trees.iter().enumerate() {
+            let (layer, words, buffers) = (&self.rows[t].layers[0], self.rows[t].words, &self.layers[t][0]);
+            let wide = padded(tree.components);
+            let tables = &prepared.tables[t];
+            let block = |(index, positions): (usize, &[crate::structure::Position])| {
+                let mut found: Vec<(usize, Statistics)> = Vec::new();
+                for (i, position) in positions.iter().enumerate() {
+                    let family = position.family as usize;
+                    if found.last().is_none_or(|(last, _)| *last != family) {
+                        found.push((family, Statistics::new(tables[family].family())));
+                    }
+                    let Some((_, sums)) = found.last_mut() else { continue };
+                    for word in 0..words {
+                        let key = (index * BLOCK + i) * words + word;
+                        for (row, bit) in bits(layer.mask[key]).enumerate() {
+                            let start = (layer.first[key] + row) * wide;
+                            let (phi, dphi) = (&buffers.phi[start..start + wide], &buffers.dphi[start..start + wide]);
+                            let frame = batch.row(word * CHUNK + bit);
+                            sums.add(&tables[family], &position.inputs, frame, |d| phi[d] * dphi[d]);
+                        }
+                    }
+                }
+                found
+            };
+            let blocks: Vec<_> = tree.positions.par_chunks(BLOCK).enumerate().map(block).collect();
+            let mut sums: Vec<Statistics> = tables.iter().map(|table| Statistics::new(table.family())).collect();
+            blocks.iter().flatten().for_each(|(family, part)| sums[*family].merge(part));
+            all.push(sums);
+        }
+        all
+    }
+
+    /// φ of a node for sample b (mantissas, the largest near one), if the pass computed it.
+    pub fn phi(&self, t: usize, tree: &Tree, layer: usize, node: usize, b: usize) -> Option<&[f32]> {
+        let row = self.row_of(t, layer, node, b)?;
+        let wide = padded(tree.channels(layer));
+        Some(&self.layers[t][layer].phi[row * wide..][..tree.channels(layer)])
+    }
+
+    /// The flow `φ·dφ` of a position for sample b after a downward pass to the leaves.
+    pub fn leaf_flow(&self, t: usize, tree: &Tree, node: usize, b: usize) -> Option<Vec<f32>> {
+        let row = self.row_of(t, 0, node, b)?;
+        let (buffers, start) = (&self.layers[t][0], row * padded(tree.components));
+        let (phi, dphi) = (&buffers.phi[start..], &buffers.dphi[start..]);
+        Some((0..tree.components).map(|d| phi[d] * dphi[d]).collect())
+    }
+
+    /// How far apart the log-scales of the trees are for sample b: factors of their tops under the root.
+    pub fn root_factors(&self, trees: usize, b: usize) -> &[f32] {
+        &self.root_factor[b * trees..(b + 1) * trees]
+    }
+
+    fn row_of(&self, t: usize, layer: usize, node: usize, b: usize) -> Option<usize> {
+        let key = node * self.rows[t].words + b / CHUNK;
+        let rows = &self.rows[t].layers[layer];
+        let bit = b % CHUNK;
+        let before = (rows.mask[key] & ((1 << bit) - 1)).count_ones() as usize;
+        (rows.mask[key] >> bit & 1 == 1).then(|| rows.first[key] + before)
+    }
+}
+
+fn scratch_rows(scratch: &mut Vec<f32>, length: usize) -> &mut [f32] {
+    fit(scratch, length);
+    &mut scratch[..length]
+}
+
+/// The top of one tree for one sample; no φ where all of it is summed out: then it is one in every channel.
+struct Top<'a> {
+    phi: Option<&'a [f32]>,
+    log_scale: f64,
+    lost: f32,
+}
+
+fn tops_of<'a>(s: &Structure, rows: &[Rows], layers: &'a [Vec<Buffers>], word: usize, bit: usize) -> Vec<Top<'a>> {
+    let top = |(t, tree): (usize, &Tree)| {
+        let (layer, buffers) = (&rows[t].layers[tree.levels.len()], &layers[t][tree.levels.len()]);
+        if layer.mask[word] >> bit & 1 == 0 {
+            return Top { phi: None, log_scale: 0.0, lost: 0.0 };
+        }
+        let row = layer.first[word] + (layer.mask[word] & ((1 << bit) - 1)).count_ones() as usize;
+        let (channels, wide) = (tree.top_channels(), padded(tree.top_channels()));
+        let phi = Some(&buffers.phi[row * wide..][..channels]);
+        Top { phi, log_scale: buffers.log_scale[row], lost: buffers.lost[row] }
+    };
+    s.trees.iter().enumerate().map(top).collect()
+}
+
+/// dW of every matrix, in panels as `Mixing` keeps them.
+#[derive(Clone, Debug)]
+pub struct Gradient {
+    /// By tree, level.
+    pub levels: Vec<Vec<Vec<f32>>>,
+    /// W_top.
+    pub classes: Vec<f32>,
+    nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
+}
+
+impl Gradient {
+    /// Zeros in the shape of the weights.
+    pub fn new(s: &Structure, weights: &Weights) -> Self {
+        let zeros = |mixing: &crate::mixing::Mixing| vec![0.0; mixing.logits.len()];
+        let nodes = |level: &crate::structure::Level| {
+            let mut nodes = vec![Vec::new(); level.matrices()];
+            level.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes[matrix as usize].push(node));
+            nodes
+        };
+        Self {
+            levels: weights.trees.iter().map(|t| t.levels.iter().map(zeros).collect()).collect(),
+            classes: zeros(&weights.classes),
+            nodes_of: s.trees.iter().map(|t| t.levels.iter().map(nodes).collect()).collect(),
+        }
+    }
+}

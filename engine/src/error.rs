@@ -1,0 +1,110 @@
+//! The one error of the engine. Every message says what was expected and what came.
+
+/// What can go wrong. Everything is checked before work starts, so an error leaves models and data as they were.
+#[derive(Debug, thiserror::Error, Clone, PartialEq)]
+pub enum Error {
+    /// A length or count does not fit.
+    #[error("{what}: expected {expected}, got {got}")]
+    Shape {
+        /// The thing that was measured.
+        what: String,
+        /// What would have fitted.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// A value that is infinite.
+    #[error("row {row}, column {column}: expected a finite number or NaN for missing, got {value}")]
+    Infinite {
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+        /// The value.
+        value: f32,
+    },
+    /// A value that a discrete coordinate cannot take.
+    #[error("row {row}, column {column}: expected a whole number from 0 to {last} or NaN for missing, got {value}")]
+    Category {
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+        /// The largest category.
+        last: u32,
+        /// The value.
+        value: f32,
+    },
+    /// A label outside the classes.
+    #[error("row {row}: expected a label from 0 to {last} or -1 for missing, got {label}")]
+    Label {
+        /// Row, counted from 0.
+        row: usize,
+        /// The label.
+        label: i64,
+        /// The last class.
+        last: usize,
+    },
+    /// No rows.
+    #[error("expected at least one {what}, got none")]
+    Empty {
+        /// What there is none of.
+        what: &'static str,
+    },
+    /// A class that training cannot learn.
+    #[error("class {class}: expected at least one labelled example, got none")]
+    ClassWithoutExamples {
+        /// The class, counted from 0.
+        class: usize,
+    },
+    /// A blueprint that is not a model.
+    #[error("structure: {0}")]
+    Structure(String),
+    /// A setting outside its range.
+    #[error("{name}: expected {expected}, got {got}")]
+    Setting {
+        /// The setting's name.
+        name: &'static str,
+        /// Its range.
+        expected: &'static str,
+        /// What came.
+        got: String,
+    },
+    /// No preset of that name.
+    #[error("preset: expected one of {known}, got '{name}'")]
+    Preset {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Bytes that are not a model file, or a damaged one.
+    #[error("model file: {0}")]
+    ModelFile(String),
+    /// A model file of another format version.
+    #[error("model file: expected format version {expected}, got {got}")]
+    Version {
+        /// What this build reads.
+        expected: u32,
+        /// What the file says.
+        got: u32,
+    },
+    /// A loss that is no number, with the step that gave it.
+    #[error("step {step}: expected a finite loss, got {loss}; a smaller learning rate may help")]
+    Diverged {
+        /// The training step.
+        step: usize,
+        /// The loss.
+        loss: f64,
+    },
+}
+
+/// A result of the engine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A [`Error::Shape`] from anything that prints.
+    pub fn shape(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
+        Self::Shape { what: what.into(), expected: expected.to_string(), got: got.to_string() }
+    }
+}

@@ -1,0 +1,425 @@
+//! Leaves: `φ⁰(d) = p(x | d) = Π_s p(x_s | d)`, a product over the coordinates that are observed.
+//!
+//! A missing coordinate drops out of the product, because its density integrates to one (paper, appendix on efficient
+//! marginalisation). Coordinates are normal, or discrete with a table of probabilities; kinds mix within a family:
+//!
+//! ```text
+//! Gaussian    log p(x|d) = −½ ((x − μ_d)/σ_d)² − log σ_d − ½ log 2π
+//! discrete    log p(x|d) = log softmax_v(logits_d)[x]
+//! ```
+//!
+//! Tried: the usual expansion into features (x², x, 1), one small matrix product. It cancels for outliers, and is no
+//! faster than differences, which are three operations a coordinate too.
+
+use crate::batch::{Batch, bits};
+use crate::kernel::{HALF, exp_nonpositive, padded};
+use crate::product::TINY;
+use crate::structure::{Kind, OUTSIDE, Position};
+use pulp::{Simd, WithSimd};
+
+const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
+
+/// Below this log-density differences of f32 lose the distance between components: such a row is computed in f64.
+const OUTLIER: f32 = -1000.0;
+
+/// The free parameters of one coordinate, for all M components.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Coordinate {
+    /// Normal densities.
+    Gaussian {
+        /// μ, (M).
+        mean: Vec<f32>,
+        /// log σ, (M).
+        log_sigma: Vec<f32>,
+    },
+    /// Probabilities of the values 0 … V − 1.
+    Discrete {
+        /// (V, M); probabilities are a softmax over V.
+        logits: Vec<f32>,
+    },
+}
+
+/// The components of one leaf family: a coordinate for each number of its local structures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Family {
+    /// M.
+    pub components: usize,
+    /// S of them.
+    pub coordinates: Vec<Coordinate>,
+}
+
+/// How many values a discrete kind has; `None` for a real number.
+pub fn values_of(kind: Kind) -> Option<usize> {
+    match kind {
+        Kind::Gaussian => None,
+        Kind::Bernoulli => Some(2),
+        Kind::Categorical(n) => Some(n as usize),
+    }
+}
+
+impl Family {
+    /// Standard normals and uniform tables.
+    pub fn new(kinds: &[Kind], components: usize) -> Self {
+        let coordinate = |&kind: &Kind| match values_of(kind) {
+            None => Coordinate::Gaussian { mean: vec![0.0; components], log_sigma: vec![0.0; components] },
+            Some(values) => Coordinate::Discrete { logits: vec![0.0; values * components] },
+        };
+        Self { components, coordinates: kinds.iter().map(coordinate).collect() }
+    }
+
+    /// `log p(x_s | d)` in f64, straight from the definition.
+    pub fn log_density(&self, s: usize, d: usize, x: f32) -> f64 {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { mean, log_sigma } => {
+                let log_sigma = f64::from(log_sigma[d]);
+                let z = (f64::from(x) - f64::from(mean[d])) * (-log_sigma).exp();
+                -0.5 * z * z - log_sigma - HALF_LOG_TAU
+            }
+            Coordinate::Discrete { logits } => log_table(logits, self.components, d)[x as usize],
+        }
+    }
+
+    /// `max_x log p(x_s | d)` and where it is.
+    pub fn mode(&self, s: usize, d: usize) -> (f64, f32) {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { mean, .. } => (self.log_density(s, d, mean[d]), mean[d]),
+            Coordinate::Discrete { logits } => {
+                let table = log_table(logits, self.components, d);
+                let best = (0..table.len()).fold(0, |best, v| if table[v] > table[best] { v } else { best });
+                (table[best], best as f32)
+            }
+        }
+    }
+
+    /// `E[x_s | d]` and `E[x_s² | d]`; for a discrete coordinate, of its value as a number.
+    pub fn moments(&self, s: usize, d: usize) -> (f64, f64) {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { mean, log_sigma } => {
+                let (mean, sigma) = (f64::from(mean[d]), f64::from(log_sigma[d]).exp());
+                (mean, mean * mean + sigma * sigma)
+            }
+            Coordinate::Discrete { .. } => {
+                let weights = self.probabilities(s, d);
+                let moment = |power| weights.iter().enumerate().map(|(v, p)| p * (v as f64).powi(power)).sum();
+                (moment(1), moment(2))
+            }
+        }
+    }
+
+    /// The probabilities of a discrete coordinate's values; empty for a normal one.
+    pub fn probabilities(&self, s: usize, d: usize) -> Vec<f64> {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { .. } => Vec::new(),
+            Coordinate::Discrete { logits } => {
+                log_table(logits, self.components, d).into_iter().map(f64::exp).collect()
+            }
+        }
+    }
+}
+
+fn log_table(logits: &[f32], components: usize, d: usize) -> Vec<f64> {
+    let column: Vec<f64> = logits.iter().skip(d).step_by(components).map(|&logit| f64::from(logit)).collect();
+    let norm = crate::kernel::log_sum_exp(&column);
+    column.into_iter().map(|logit| logit - norm).collect()
+}
+
+/// A family as the kernels read it: vectors over components, padded.
+#[derive(Clone, Debug)]
+pub struct Table {
+    family: Family,
+    width: usize,
+    start: Vec<f32>, // 0, and −∞ where a component only fills the row up
+    densities: Vec<Density>,
+}
+
+#[derive(Clone, Debug)]
+enum Density {
+    Gaussian { mean: Vec<f32>, inverse: Vec<f32>, norm: Vec<f32> },
+    Discrete { log_prob: Vec<f32> }, // (V, padded M)
+}
+
+impl Table {
+    /// Prepares a family.
+    pub fn new(family: &Family) -> Self {
+        let (components, width) = (family.components, padded(family.components));
+        let pad = |values: &mut dyn Iterator<Item = f32>| {
+            let mut row: Vec<f32> = values.collect();
+            row.resize(width, 0.0);
+            row
+        };
+        let density = |coordinate: &Coordinate| match coordinate {
+            Coordinate::Gaussian { mean, log_sigma } => Density::Gaussian {
+                mean: pad(&mut mean.iter().copied()),
+                inverse: pad(&mut log_sigma.iter().map(|&log| (-f64::from(log)).exp() as f32)),
+                norm: pad(&mut log_sigma.iter().map(|&log| (-f64::from(log) - HALF_LOG_TAU) as f32)),
+            },
+            Coordinate::Discrete { logits } => {
+                let tables: Vec<Vec<f64>> = (0..components).map(|d| log_table(logits, components, d)).collect();
+                let values = logits.len() / components;
+                let rows = (0..values).flat_map(|v| pad(&mut tables.iter().map(|table| table[v] as f32)));
+                Density::Discrete { log_prob: rows.collect() }
+            }
+        };
+        let mut start = vec![f32::NEG_INFINITY; width];
+        start[..components].fill(0.0);
+        Self { family: family.clone(), width, start, densities: family.coordinates.iter().map(density).collect() }
+    }
+
+    /// The family it was made from.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// `log p(x|d)` of all components into `row`; padding gets −∞.
+    #[inline(always)]
+    fn log_densities(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) {
+        row.copy_from_slice(&self.start);
+        for (density, &input) in self.densities.iter().zip(inputs) {
+            if input == OUTSIDE || frame[input as usize].is_nan() {
+                continue;
+            }
+            let x = frame[input as usize];
+            match density {
+                Density::Gaussian { mean, inverse, norm } => {
+                    let vectors = mean.chunks_exact(HALF).zip(inverse.chunks_exact(HALF)).zip(norm.chunks_exact(HALF));
+                    for (to, ((mean, inverse), norm)) in row.chunks_exact_mut(HALF).zip(vectors) {
+                        for i in 0..HALF {
+                            let z = (x - mean[i]) * inverse[i];
+                            to[i] += norm[i] - 0.5 * z * z;
+                        }
+                    }
+                }
+                Density::Discrete { log_prob } => {
+                    let table = &log_prob[x as usize * self.width..][..self.width];
+                    row.iter_mut().zip(table).for_each(|(to, log_prob)| *to += log_prob);
+                }
+            }
+        }
+    }
+
+    /// Turns log-densities into mantissas; returns their log-scale, or `None` where no component is finite.
+    #[inline(always)]
+    fn exponentiate(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
+        let mut tops = [f32::NEG_INFINITY; HALF];
+        for values in row.chunks_exact(HALF) {
+            for i in 0..HALF {
+                tops[i] = if values[i] > tops[i] { values[i] } else { tops[i] };
+            }
+        }
+        let mut top = f64::from(tops.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b)));
+        if top < f64::from(OUTLIER) || top.is_nan() {
+            top = self.outlier(inputs, frame, row)?;
+        } else {
+            let top = top as f32;
+            row.iter_mut().for_each(|value| *value -= top);
+        }
+        row.iter_mut().for_each(|value| *value = exp_nonpositive(*value));
+        Some(top)
+    }
+
+    /// Log-densities less the largest, in f64, for a row far from every component.
+    #[cold]
+    fn outlier(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
+        let log_prob: Vec<f64> =
+            (0..self.family.components).map(|d| log_leaf(&self.family, inputs, frame, d)).collect();
+        let top = log_prob.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        row.fill(f32::NEG_INFINITY);
+        if !top.is_finite() {
+            return None;
+        }
+        row.iter_mut().zip(&log_prob).for_each(|(to, log_prob)| *to = (log_prob - top) as f32);
+        Some(top)
+    }
+}
+
+/// `log p(x_o | d)` of one local structure in f64.
+pub fn log_leaf(family: &Family, inputs: &[u32], frame: &[f32], d: usize) -> f64 {
+    let seen = inputs.iter().enumerate().filter(|(_, input)| **input != OUTSIDE && !frame[**input as usize].is_nan());
+    seen.map(|(s, &input)| family.log_density(s, d, frame[input as usize])).sum()
+}
+
+/// Evaluates the rows of one position for the samples of one word.
+pub struct Upward<'a> {
+    /// The leaf family, prepared.
+    pub table: &'a Table,
+    /// The local structure.
+    pub position: &'a Position,
+    /// The samples, in the frame.
+    pub batch: &'a Batch,
+    /// First sample of the word.
+    pub first_sample: usize,
+    /// Samples to evaluate.
+    pub mask: u64,
+    /// (rows, padded M).
+    pub phi: &'a mut [f32],
+    /// (rows).
+    pub log_scale: &'a mut [f64],
+    /// (rows).
+    pub lost: &'a mut [f32],
+}
+
+impl WithSimd for Upward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let inputs = &self.position.inputs;
+        for (row, bit) in bits(self.mask).enumerate() {
+            let frame = self.batch.row(self.first_sample + bit);
+            let phi = &mut self.phi[row * self.table.width..(row + 1) * self.table.width];
+            self.table.log_densities(inputs, frame, phi);
+            let scale = self.table.exponentiate(inputs, frame, phi);
+            self.log_scale[row] = scale.unwrap_or(0.0);
+            self.lost[row] = if scale.is_some() { TINY } else { f32::INFINITY };
+        }
+    }
+}
+
+/// Weighted sums over observed coordinates, the sufficient statistics of gradients and of EM alike. The weight of
+/// component d in a sample is its flow `φ(d)·dφ(d)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistics {
+    /// For each coordinate. Gaussian: (Σ f, Σ f z, Σ f z²) with z = (x − μ)/σ, (3, M). Discrete: Σ f [x = v], (V, M).
+    pub sums: Vec<Vec<f64>>,
+}
+
+impl Statistics {
+    /// All zero.
+    pub fn new(family: &Family) -> Self {
+        let zeros = |coordinate: &Coordinate| match coordinate {
+            Coordinate::Gaussian { mean, .. } => vec![0.0; 3 * mean.len()],
+            Coordinate::Discrete { logits } => vec![0.0; logits.len()],
+        };
+        Self { sums: family.coordinates.iter().map(zeros).collect() }
+    }
+
+    /// Adds one local structure with the flow of each component.
+    pub fn add(&mut self, table: &Table, inputs: &[u32], frame: &[f32], flow: impl Fn(usize) -> f32) {
+        let components = table.family.components;
+        for ((sums, density), &input) in self.sums.iter_mut().zip(&table.densities).zip(inputs) {
+            if input == OUTSIDE || frame[input as usize].is_nan() {
+                continue;
+            }
+            let x = frame[input as usize];
+            match density {
+                Density::Gaussian { mean, inverse, .. } => {
+                    let (zeroth, rest) = sums.split_at_mut(components);
+                    let (first, second) = rest.split_at_mut(components);
+                    for d in 0..components {
+                        let z = (x - mean[d]) * inverse[d];
+                        let f = flow(d);
+                        zeroth[d] += f64::from(f);
+                        first[d] += f64::from(f * z);
+                        second[d] += f64::from(f * z * z);
+                    }
+                }
+                Density::Discrete { .. } => {
+                    let counts = &mut sums[x as usize * components..][..components];
+                    counts.iter_mut().enumerate().for_each(|(d, count)| *count += f64::from(flow(d)));
+                }
+            }
+        }
+    }
+
+    /// Adds another's sums.
+    pub fn merge(&mut self, other: &Self) {
+        for (sums, others) in self.sums.iter_mut().zip(&other.sums) {
+            sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
+        }
+    }
+
+    /// The gradient of the flow-weighted log-density by the free parameters of each coordinate:
+    /// (dμ, d log σ) side by side, or dlogits.
+    pub fn gradient(&self, family: &Family) -> Vec<Vec<f32>> {
+        let m = family.components;
+        let coordinates = family.coordinates.iter().enumerate().zip(&self.sums);
+        coordinates
+            .map(|((s, coordinate), sums)| match coordinate {
+                Coordinate::Gaussian { log_sigma, .. } => {
+                    let mean = (0..m).map(|d| (sums[m + d] * (-f64::from(log_sigma[d])).exp()) as f32);
+                    let log_sigma = (0..m).map(|d| (sums[2 * m + d] - sums[d]) as f32);
+                    mean.chain(log_sigma).collect()
+                }
+                Coordinate::Discrete { logits } => {
+                    let total: Vec<f64> = (0..m).map(|d| sums.iter().skip(d).step_by(m).sum()).collect();
+                    let probability: Vec<Vec<f64>> = (0..m).map(|d| family.probabilities(s, d)).collect();
+                    let by = |i: usize| sums[i] - probability[i % m][i / m] * total[i % m];
+                    (0..logits.len()).map(|i| by(i) as f32).collect()
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::arch;
+
+    fn mixed() -> (Family, Position) {
+        let mut family = Family::new(&[Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)], 2);
+        family.coordinates[0] = Coordinate::Gaussian { mean: vec![0.5, -1.0], log_sigma: vec![-0.3, 0.2] };
+        family.coordinates[1] = Coordinate::Discrete { logits: vec![0.0, 1.0, 2.0, -1.0] };
+        family.coordinates[2] = Coordinate::Discrete { logits: vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6] };
+        (family, Position { inputs: vec![0, 1, 2], family: 0 })
+    }
+
+    #[test]
+    fn rows_equal_the_definition_for_every_pattern_of_holes() {
+        let (family, position) = mixed();
+        let table = Table::new(&family);
+        for (holes, x) in (0..8).flat_map(|holes| [-0.7f32, 80.0, 1e6].map(|x| (holes, x))) {
+            let full = [x, 1.0, 2.0];
+            let values: Vec<f32> = (0..3).map(|s| if holes >> s & 1 == 1 { f32::NAN } else { full[s] }).collect();
+            let batch = Batch { rows: 1, width: 3, values };
+            let (mut phi, mut log_scale, mut lost) = (vec![0.0; 16], [0.0], [0.0]);
+            let (position, batch) = (&position, &batch);
+            arch().dispatch(Upward {
+                table: &table,
+                position,
+                batch,
+                first_sample: 0,
+                mask: 1,
+                phi: &mut phi,
+                log_scale: &mut log_scale,
+                lost: &mut lost,
+            });
+            for d in 0..2 {
+                let exact = log_leaf(&family, &position.inputs, batch.row(0), d);
+                let ours = f64::from(phi[d]).ln() + log_scale[0];
+                let close = (ours - exact).abs() < 1e-5 * exact.abs().max(1.0);
+                assert!(close || exact - log_scale[0] < -80.0, "{holes} {x}: {ours} {exact}");
+            }
+            assert!(phi[2..].iter().all(|&m| m == 0.0));
+        }
+    }
+
+    #[test]
+    fn gradient_by_finite_differences() {
+        let (family, position) = mixed();
+        let frame = [0.3, 1.0, 2.0];
+        let flow = [0.7f32, -0.4];
+        let objective = |family: &Family| -> f64 {
+            (0..2).map(|d| f64::from(flow[d]) * log_leaf(family, &position.inputs, &frame, d)).sum()
+        };
+        let mut sums = Statistics::new(&family);
+        sums.add(&Table::new(&family), &position.inputs, &frame, |d| flow[d]);
+        let gradient = sums.gradient(&family);
+        for s in 0..3 {
+            for i in 0..gradient[s].len() {
+                let moved = |by: f32| {
+                    let mut family = family.clone();
+                    match &mut family.coordinates[s] {
+                        Coordinate::Gaussian { mean, log_sigma } => {
+                            if i < 2 { mean[i] += by } else { log_sigma[i - 2] += by }
+                        }
+                        Coordinate::Discrete { logits } => logits[i] += by,
+                    }
+                    objective(&family)
+                };
+                let numeric = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+                assert!((f64::from(gradient[s][i]) - numeric).abs() < 1e-3, "{s} {i}: {} {numeric}", gradient[s][i]);
+            }
+        }
+    }
+}

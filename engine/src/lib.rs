@@ -1,0 +1,18 @@
+//! Exact Tensorial Mixture Models: classify, complete, sample and score data with holes in it.
+//! What is missing is summed out, not filled in.
+//!
+//! Modules stand in the order in which data flows; a file uses only those above it.
+
+pub mod error;
+pub mod random;
+pub mod structure;
+pub mod batch;
+pub mod kernel;
+pub mod product;
+pub mod leaves;
+pub mod mixing;
+pub mod weights;
+pub mod reference;
+pub mod circuit;
+
+pub use error::{Error, Result};

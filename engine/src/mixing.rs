@@ -1,0 +1,378 @@
+//! Mixing, the paper's 1×1 convolution: `ψ(c) = Σ_a W[c,a] φ(a)`, rows of W on the simplex.
+//!
+//! [`Mixing`] holds the free parameters, `W = softmax_a(logits)`; [`Simplex`] holds W as the kernel reads it.
+//! Both keep a matrix in panels: [`PANEL`] rows c side by side, one line of them for each column a. A softmax over a
+//! is then vertical work, and the kernel reads weights in the order in which they lie:
+//!
+//! ```text
+//! panel of c₀:   W[c₀,0] W[c₀+1,0] … W[c₀+31,0] │ W[c₀,1] W[c₀+1,1] … │ …        (A, 32)
+//! ```
+
+use crate::kernel::{HALF, PANEL, Product, exp_nonpositive, padded, panels};
+use crate::random::{Purpose, Stream};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Several C × A matrices by their free parameters. A logit of −∞ is a weight that is and stays zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixing {
+    /// How many matrices.
+    pub matrices: usize,
+    /// C: channels out.
+    pub rows: usize,
+    /// A: channels in.
+    pub columns: usize,
+    /// In panels, (matrices, A · padded C).
+    pub logits: Vec<f32>,
+}
+
+impl Mixing {
+    /// All rows uniform.
+    pub fn new(matrices: usize, rows: usize, columns: usize) -> Self {
+        Self { matrices, rows, columns, logits: vec![0.0; matrices * columns * padded(rows)] }
+    }
+
+    /// The identity, which no gradient moves.
+    pub fn identity(size: usize) -> Self {
+        let one = |c: usize, a: usize| if c == a { 0.0 } else { f32::NEG_INFINITY };
+        Self::from_logits(1, size, size, |_, c, a| one(c, a))
+    }
+
+    /// Logits drawn from a normal distribution.
+    pub fn random(matrices: usize, rows: usize, columns: usize, spread: f64, stream: (u64, u32)) -> Self {
+        let mut random = Stream::new(stream.0, Purpose::Weights, 0, stream.1);
+        Self::from_logits(matrices, rows, columns, |_, _, _| (spread * random.normal()) as f32)
+    }
+
+    /// From a function of (matrix, c, a), called in that order.
+    pub fn from_logits(
+        matrices: usize,
+        rows: usize,
+        columns: usize,
+        mut logit: impl FnMut(usize, usize, usize) -> f32,
+    ) -> Self {
+        let mut mixing = Self::new(matrices, rows, columns);
+        for matrix in 0..matrices {
+            for c in 0..rows {
+                for a in 0..columns {
+                    let place = mixing.place(matrix, c, a);
+                    mixing.logits[place] = logit(matrix, c, a);
+                }
+            }
+        }
+        mixing
+    }
+
+    /// From weights, (matrices, C, A) in rows; they are normalised, and zeros are kept.
+    pub fn from_weights(matrices: usize, rows: usize, columns: usize, weights: &[f64]) -> Self {
+        Self::from_logits(matrices, rows, columns, |matrix, c, a| {
+            weights[(matrix * rows + c) * columns + a].ln() as f32
+        })
+    }
+
+    /// Numbers of one matrix in panels.
+    pub fn matrix_len(&self) -> usize {
+        self.columns * padded(self.rows)
+    }
+
+    /// Where `W[c,a]` of a matrix lies.
+    pub fn place(&self, matrix: usize, c: usize, a: usize) -> usize {
+        matrix * self.matrix_len() + panel_place(self.rows, self.columns, c, a)
+    }
+
+    /// The logit of `W[c,a]`.
+    pub fn logit(&self, matrix: usize, c: usize, a: usize) -> f32 {
+        self.logits[self.place(matrix, c, a)]
+    }
+
+    /// `log W[c, ·]` in f64, straight from the definition.
+    pub fn log_row(&self, matrix: usize, c: usize) -> Vec<f64> {
+        let logits: Vec<f64> = (0..self.columns).map(|a| f64::from(self.logit(matrix, c, a))).collect();
+        let norm = crate::kernel::log_sum_exp(&logits);
+        logits.into_iter().map(|logit| logit - norm).collect()
+    }
+
+    /// Bounds of the panels of all matrices: (first number, columns, first row c) of each.
+    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let length = self.matrix_len();
+        let (columns, width) = (self.columns, padded(self.rows));
+        (0..self.matrices)
+            .flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix * length + c * columns, wide, c)))
+    }
+}
+
+fn panel_place(rows: usize, columns: usize, c: usize, a: usize) -> usize {
+    let left = c / PANEL * PANEL;
+    let wide = PANEL.min(padded(rows) - left);
+    left * columns + a * wide + (c - left)
+}
+
+/// W itself, for the kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Simplex {
+    rows: usize,
+    columns: usize,
+    weights: Vec<f32>,    // in panels of c: (matrices, A · padded C)
+    transposed: Vec<f32>, // in panels of a: (matrices, C · padded A); empty where nothing goes down
+}
+
+impl Simplex {
+    /// Computes W; `both` keeps the transposed panels that the downward pass reads.
+    pub fn new(mixing: &Mixing, both: bool) -> Self {
+        let transposed = if both { mixing.matrices * mixing.rows * padded(mixing.columns) } else { 0 };
+        let mut simplex = Self {
+            rows: mixing.rows,
+            columns: mixing.columns,
+            weights: vec![0.0; mixing.logits.len()],
+            transposed: vec![0.0; transposed],
+        };
+        simplex.update(mixing);
+        simplex
+    }
+
+    /// The same after the logits have changed.
+    pub fn update(&mut self, mixing: &Mixing) {
+        let arch = crate::kernel::arch();
+        let length = mixing.matrix_len();
+        self.weights.par_chunks_mut(length).zip(mixing.logits.par_chunks(length)).for_each(|(weights, logits)| {
+            for (c, wide) in panels(padded(mixing.rows)) {
+                let range = c * mixing.columns..(c + wide) * mixing.columns;
+                arch.dispatch(Softmax { logits: &logits[range.clone()], weights: &mut weights[range], wide });
+            }
+            clear_padding(weights, mixing.rows, mixing.columns);
+        });
+        self.transpose();
+    }
+
+    /// W in panels, to be changed by the optimiser, which then calls [`Simplex::transpose`].
+    pub(crate) fn weights_mut(&mut self) -> &mut [f32] {
+        &mut self.weights
+    }
+
+    /// W in panels.
+    pub(crate) fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// Brings the transposed panels up to date.
+    pub(crate) fn transpose(&mut self) {
+        if self.transposed.is_empty() {
+            return;
+        }
+        let (rows, columns) = (self.rows, self.columns);
+        let from = self.weights.par_chunks(columns * padded(rows));
+        self.transposed.par_chunks_mut(rows * padded(columns)).zip(from).for_each(|(to, from)| {
+            for (c0, wide) in panels(padded(rows)) {
+                for (a0, a_wide) in panels(padded(columns)) {
+                    for a in a0..(a0 + a_wide).min(columns) {
+                        let line = &from[c0 * columns + a * wide..][..wide.min(rows - c0)];
+                        let start = a0 * rows + c0 * a_wide + (a - a0);
+                        to[start..].iter_mut().step_by(a_wide).zip(line).for_each(|(to, from)| *to = *from);
+                    }
+                }
+            }
+        });
+    }
+
+    /// `W[c,a]` of a matrix.
+    pub fn weight(&self, matrix: usize, c: usize, a: usize) -> f32 {
+        self.weights[matrix * self.columns * padded(self.rows) + panel_place(self.rows, self.columns, c, a)]
+    }
+
+    /// ψ = W φ for `count` rows: φ is (count, padded A), ψ is (count, padded C).
+    pub fn upward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
+        let (a, c) = (self.columns, padded(self.rows));
+        let weights = &self.weights[matrix * a * c..][..a * c];
+        multiply(arch, count, phi, padded(a), a, weights, psi, c);
+    }
+
+    /// dφ = Wᵀ dψ for `count` rows: dψ is (count, padded C), dφ is (count, padded A).
+    pub fn downward(&self, arch: Arch, matrix: usize, count: usize, dpsi: &[f32], dphi: &mut [f32]) {
+        let (c, a) = (self.rows, padded(self.columns));
+        let weights = &self.transposed[matrix * a * c..][..a * c];
+        multiply(arch, count, dpsi, padded(c), c, weights, dphi, a);
+    }
+}
+
+/// `out = x · panels` for `count` rows x of `depth` numbers.
+fn multiply(
+    arch: Arch,
+    count: usize,
+    x: &[f32],
+    stride: usize,
+    depth: usize,
+    weights: &[f32],
+    out: &mut [f32],
+    width: usize,
+) {
+    if count == 0 {
+        return;
+    }
+    for (left, columns) in panels(width) {
+        arch.dispatch(Product {
+            rows: count,
+            depth,
+            a: x,
+            a_row: stride,
+            a_step: 1,
+            b: &weights[left * depth..(left + columns) * depth],
+            b_step: columns,
+            out: &mut out[left..],
+            out_row: width,
+            columns,
+            add: false,
+        });
+    }
+}
+
+/// Rows that one matrix mixed: φ is (count, padded A) and dψ is (count, padded C).
+pub struct Segment<'a> {
+    /// Rows.
+    pub count: usize,
+    /// What went in.
+    pub phi: &'a [f32],
+    /// The derivative by what came out.
+    pub dpsi: &'a [f32],
+}
+
+/// dW of one panel, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, summed over the segments in their order.
+pub fn gradient_panel<'a>(
+    arch: Arch,
+    (columns, width, c, wide): (usize, usize, usize, usize),
+    segments: impl Iterator<Item = Segment<'a>>,
+    pack: &mut Vec<f32>,
+    gradient: &mut [f32],
+) {
+    let mut add = false;
+    for segment in segments.filter(|segment| segment.count > 0) {
+        pack.clear();
+        for b in 0..segment.count {
+            pack.extend_from_slice(&segment.dpsi[b * width + c..][..wide]);
+        }
+        arch.dispatch(Product {
+            rows: columns,
+            depth: segment.count,
+            a: segment.phi,
+            a_row: 1,
+            a_step: padded(columns),
+            b: pack,
+            b_step: wide,
+            out: gradient,
+            out_row: wide,
+            columns: wide,
+            add,
+        });
+        add = true;
+    }
+    if !add {
+        gradient.fill(0.0);
+    }
+}
+
+/// Zeroes the rows that only fill a panel up.
+pub(crate) fn clear_padding(weights: &mut [f32], rows: usize, columns: usize) {
+    for (c, wide) in panels(padded(rows)).filter(|(c, wide)| c + wide > rows) {
+        for line in weights[c * columns..(c + wide) * columns].chunks_exact_mut(wide) {
+            line[rows - c..].fill(0.0);
+        }
+    }
+}
+
+/// A softmax over a for every row c of one panel.
+pub(crate) struct Softmax<'a> {
+    pub logits: &'a [f32],
+    pub weights: &'a mut [f32],
+    pub wide: usize,
+}
+
+impl WithSimd for Softmax<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let (logits, weights) = (self.logits, self.weights);
+        for half in (0..self.wide).step_by(HALF) {
+            let mut top = [f32::NEG_INFINITY; HALF];
+            for line in logits.chunks_exact(self.wide) {
+                let line = &line[half..half + HALF];
+                for i in 0..HALF {
+                    top[i] = if line[i] > top[i] { line[i] } else { top[i] };
+                }
+            }
+            let mut sum = [0.0f32; HALF];
+            for (to, line) in weights.chunks_exact_mut(self.wide).zip(logits.chunks_exact(self.wide)) {
+                let (to, line) = (&mut to[half..half + HALF], &line[half..half + HALF]);
+                for i in 0..HALF {
+                    to[i] = exp_nonpositive(line[i] - top[i]);
+                    sum[i] += to[i];
+                }
+            }
+            let scale = sum.map(|sum| 1.0 / sum);
+            for to in weights.chunks_exact_mut(self.wide) {
+                let to = &mut to[half..half + HALF];
+                for i in 0..HALF {
+                    to[i] *= scale[i];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::arch;
+
+    fn random(seed: u64, n: usize) -> Vec<f32> {
+        let mut stream = Stream::new(seed, Purpose::Weights, 0, 0);
+        (0..n).map(|_| stream.uniform() as f32).collect()
+    }
+
+    #[test]
+    fn all_three_products_equal_the_plain_sums() {
+        for (rows, columns) in [(5, 3), (16, 16), (40, 17), (70, 33)] {
+            let mixing = Mixing::random(2, rows, columns, 2.0, (4, 0));
+            let simplex = Simplex::new(&mixing, true);
+            let (count, a_wide, c_wide) = (13, padded(columns), padded(rows));
+            let phi = random(1, count * a_wide);
+            let mut psi = vec![f32::NAN; count * c_wide];
+            simplex.upward(arch(), 1, count, &phi, &mut psi);
+            let dpsi = random(2, count * c_wide);
+            let mut dphi = vec![f32::NAN; count * a_wide];
+            simplex.downward(arch(), 1, count, &dpsi, &mut dphi);
+            let w: Vec<Vec<f64>> =
+                (0..rows).map(|c| mixing.log_row(1, c).iter().map(|log| log.exp()).collect()).collect();
+            let close = |ours: f32, exact: f64| assert!((f64::from(ours) - exact).abs() < 1e-5, "{ours} {exact}");
+            for b in 0..count {
+                for c in 0..rows {
+                    close(psi[b * c_wide + c], (0..columns).map(|a| w[c][a] * f64::from(phi[b * a_wide + a])).sum());
+                }
+                assert!(psi[b * c_wide + rows..(b + 1) * c_wide].iter().all(|&x| x == 0.0), "padding stays zero");
+                for a in 0..columns {
+                    close(dphi[b * a_wide + a], (0..rows).map(|c| w[c][a] * f64::from(dpsi[b * c_wide + c])).sum());
+                }
+            }
+            let mut gradient = vec![f32::NAN; mixing.matrix_len()];
+            for (c, wide) in panels(c_wide) {
+                let halves = [(0, 6), (6, 7)].map(|(first, count)| Segment {
+                    count,
+                    phi: &phi[first * a_wide..],
+                    dpsi: &dpsi[first * c_wide..],
+                });
+                let panel = &mut gradient[c * columns..(c + wide) * columns];
+                gradient_panel(arch(), (columns, c_wide, c, wide), halves.into_iter(), &mut Vec::new(), panel);
+            }
+            for (c, a) in (0..rows).flat_map(|c| (0..columns).map(move |a| (c, a))) {
+                let exact = (0..count).map(|b| f64::from(phi[b * a_wide + a]) * f64::from(dpsi[b * c_wide + c])).sum();
+                close(gradient[mixing.place(0, c, a)], exact);
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_stay_zeros() {
+        let simplex = Simplex::new(&Mixing::from_weights(1, 2, 3, &[0.0, 0.5, 0.5, 1.0, 0.0, 0.0]), false);
+        let rows = [0, 1].map(|c| [0, 1, 2].map(|a| simplex.weight(0, c, a)));
+        assert_eq!(rows, [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]);
+    }
+}

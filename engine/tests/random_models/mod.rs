@@ -1,0 +1,110 @@
+//! Random structures, weights and data with holes, for the tests that compare.
+
+use sumout::batch::Batch;
+use sumout::leaves::Coordinate;
+use sumout::random::{Purpose, Stream};
+use sumout::structure::{ClassRows, ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::weights::Weights;
+
+/// Draws from a seed.
+pub struct Draw(pub Stream);
+
+impl Draw {
+    pub fn new(seed: u64) -> Self {
+        Self(Stream::new(seed, Purpose::Masks, 99, 0))
+    }
+
+    pub fn from(&mut self, least: usize, most: usize) -> usize {
+        least + self.0.below(most - least + 1)
+    }
+}
+
+/// An image, a sequence or a table, of any depth, with one tree or several.
+pub fn structure(draw: &mut Draw) -> Structure {
+    let classes = draw.from(1, 4);
+    match draw.from(0, 2) {
+        0 => image(draw, classes),
+        1 => {
+            let sharing = [Sharing::Own, Sharing::Shared, Sharing::Pattern(1, 2)][draw.from(0, 2)];
+            let levels = [(3, draw.from(1, 20), sharing), (usize::MAX, draw.from(1, 40), Sharing::Own)];
+            Structure::sequence(draw.from(2, 12), draw.from(1, 2), draw.from(1, 3), draw.from(1, 18), &levels, classes)
+                .unwrap()
+        }
+        _ => table(draw, classes),
+    }
+}
+
+fn image(draw: &mut Draw, classes: usize) -> Structure {
+    let (height, width) = (draw.from(1, 6), draw.from(1, 6));
+    let (channels, border) = (draw.from(1, 2), draw.from(0, 2));
+    let kind = [Kind::Gaussian, Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)][draw.from(0, 3)];
+    let level = |draw: &mut Draw| LevelSpec {
+        window: (draw.from(1, 3), draw.from(1, 3)),
+        channels: draw.from(1, 34),
+        sharing: [Sharing::Own, Sharing::Shared, Sharing::Pattern(2, 2)][draw.from(0, 2)],
+    };
+    let levels = |draw: &mut Draw| {
+        let mut levels: Vec<LevelSpec> = (0..draw.from(0, 2)).map(|_| level(draw)).collect();
+        levels.push(LevelSpec::all(draw.from(1, 20), Sharing::Own));
+        levels
+    };
+    let spec = |draw: &mut Draw| ImageSpec {
+        frame: (height + border, width + border),
+        grid_shift: (draw.from(0, 2), draw.from(0, 2)),
+        leaf_sharing: [Sharing::Own, Sharing::Shared][draw.from(0, 1)],
+        kind,
+        levels: levels(draw),
+        ..ImageSpec::new(height, width, channels, (draw.from(1, 2), draw.from(1, 2)), draw.from(1, 20))
+    };
+    let specs: Vec<ImageSpec> = (0..draw.from(1, 2)).map(|_| spec(draw)).collect();
+    Structure::images(&specs, classes).unwrap()
+}
+
+fn table(draw: &mut Draw, classes: usize) -> Structure {
+    let columns = draw.from(1, 9);
+    let kinds: Vec<Kind> =
+        (0..columns).map(|_| [Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(4)][draw.from(0, 2)]).collect();
+    let order = |draw: &mut Draw| -> Vec<Vec<u32>> {
+        let order = draw.0.permutation(columns);
+        order.chunks(draw.from(1, 3)).map(<[u32]>::to_vec).collect()
+    };
+    let orders: Vec<_> = (0..draw.from(1, 3)).map(|_| order(draw)).collect();
+    let channels = [draw.from(1, 8), draw.from(1, 17)];
+    Structure::column_trees(&kinds, &orders, draw.from(2, 5), draw.from(1, 6), &channels, classes).unwrap()
+}
+
+/// Weights whose logits spread so that the smallest are about e⁻¹⁰⁰ at `spread` 30, and leaves of all shapes.
+pub fn weights(structure: &Structure, spread: f64, draw: &mut Draw) -> Weights {
+    let mut weights = Weights::random(structure, spread, draw.0.next_u32().into());
+    for family in weights.trees.iter_mut().flat_map(|t| &mut t.families) {
+        for coordinate in &mut family.coordinates {
+            let (a, b, scale) = match coordinate {
+                Coordinate::Gaussian { mean, log_sigma } => (mean, Some(log_sigma), 1.5),
+                Coordinate::Discrete { logits } => (logits, None, spread),
+            };
+            a.iter_mut().for_each(|x| *x = (scale * draw.0.normal()) as f32);
+            b.into_iter().flatten().for_each(|x| *x = (draw.0.normal() - 0.5) as f32);
+        }
+    }
+    assert_eq!(structure.class_rows, ClassRows::Mixing);
+    weights
+}
+
+/// Rows of the frame with holes of probability `missing`, values up to ±`reach`.
+pub fn batch(structure: &Structure, rows: usize, missing: f64, reach: f32, draw: &mut Draw) -> Batch {
+    let mut batch = Batch::default();
+    batch.clear(structure, rows);
+    let width = batch.width;
+    for (index, value) in batch.values.iter_mut().enumerate() {
+        if draw.0.chance(missing) {
+            continue;
+        }
+        *value = match structure.kinds[index % width] {
+            Kind::Gaussian if draw.0.chance(0.05) => reach * (2.0 * draw.0.uniform() - 1.0) as f32,
+            Kind::Gaussian => draw.0.normal() as f32,
+            Kind::Bernoulli => draw.0.below(2) as f32,
+            Kind::Categorical(n) => draw.0.below(n as usize) as f32,
+        };
+    }
+    batch
+}
