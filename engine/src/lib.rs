@@ -14,5 +14,7 @@ pub mod mixing;
 pub mod weights;
 pub mod reference;
 pub mod circuit;
+pub mod model;
 
 pub use error::{Error, Result};
+pub use model::Model;
