@@ -12,7 +12,7 @@
 //! faster than differences, which are three operations a coordinate too.
 
 use crate::batch::{Batch, bits};
-use crate::kernel::{HALF, exp_nonpositive, padded};
+use crate::kernel::{exp_nonpositive, padded};
 use crate::product::TINY;
 use crate::structure::{Kind, OUTSIDE, Position};
 use pulp::{Simd, WithSimd};
@@ -172,8 +172,9 @@ impl Table {
 
     /// `log p(x|d)` of all components into `row`; padding gets −∞.
     #[inline(always)]
-    fn log_densities(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) {
+    fn log_densities<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [f32]) {
         row.copy_from_slice(&self.start);
+        let (row, _) = S::as_mut_simd_f32s(row);
         for (density, &input) in self.densities.iter().zip(inputs) {
             if input == OUTSIDE || frame[input as usize].is_nan() {
                 continue;
@@ -181,40 +182,44 @@ impl Table {
             let x = frame[input as usize];
             match density {
                 Density::Gaussian { mean, inverse, norm } => {
-                    let vectors = mean.chunks_exact(HALF).zip(inverse.chunks_exact(HALF)).zip(norm.chunks_exact(HALF));
-                    for (to, ((mean, inverse), norm)) in row.chunks_exact_mut(HALF).zip(vectors) {
-                        for i in 0..HALF {
-                            let z = (x - mean[i]) * inverse[i];
-                            to[i] += norm[i] - 0.5 * z * z;
-                        }
+                    let (x, minus_half) = (simd.splat_f32s(x), simd.splat_f32s(-0.5));
+                    let (mean, inverse, norm) =
+                        (S::as_simd_f32s(mean).0, S::as_simd_f32s(inverse).0, S::as_simd_f32s(norm).0);
+                    for (to, ((&mean, &inverse), &norm)) in row.iter_mut().zip(mean.iter().zip(inverse).zip(norm)) {
+                        let z = simd.mul_f32s(simd.sub_f32s(x, mean), inverse);
+                        let log_prob = simd.mul_add_e_f32s(simd.mul_f32s(z, minus_half), z, norm);
+                        *to = simd.add_f32s(*to, log_prob);
                     }
                 }
                 Density::Discrete { log_prob } => {
-                    let table = &log_prob[x as usize * self.width..][..self.width];
-                    row.iter_mut().zip(table).for_each(|(to, log_prob)| *to += log_prob);
+                    let (table, _) = S::as_simd_f32s(&log_prob[x as usize * self.width..][..self.width]);
+                    row.iter_mut().zip(table).for_each(|(to, &log_prob)| *to = simd.add_f32s(*to, log_prob));
                 }
             }
         }
     }
 
+    /// The component under which a local structure is most likely; `row` is scratch of padded M.
+    pub fn most_likely(&self, inputs: &[u32], frame: &[f32], row: &mut Vec<f32>) -> usize {
+        row.resize(self.width, 0.0);
+        self.log_densities(pulp::Scalar::new(), inputs, frame, row);
+        (1..self.family.components).fold(0, |best, d| if row[d] > row[best] { d } else { best })
+    }
+
     /// Turns log-densities into mantissas; returns their log-scale, or `None` where no component is finite.
     #[inline(always)]
-    fn exponentiate(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
-        let mut tops = [f32::NEG_INFINITY; HALF];
-        for values in row.chunks_exact(HALF) {
-            for i in 0..HALF {
-                tops[i] = if values[i] > tops[i] { values[i] } else { tops[i] };
-            }
+    fn exponentiate<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
+        let lowest = simd.splat_f32s(f32::NEG_INFINITY);
+        let tops = S::as_simd_f32s(row).0.iter().fold(lowest, |top, &value| simd.max_f32s(top, value));
+        let top = simd.reduce_max_f32s(tops);
+        let (log_scale, subtract) = match top >= OUTLIER {
+            true => (f64::from(top), top),
+            false => (self.outlier(inputs, frame, row)?, 0.0), // also if the top is NaN
+        };
+        for value in S::as_mut_simd_f32s(row).0 {
+            *value = exp_nonpositive(simd, simd.sub_f32s(*value, simd.splat_f32s(subtract)));
         }
-        let mut top = f64::from(tops.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b)));
-        if top < f64::from(OUTLIER) || top.is_nan() {
-            top = self.outlier(inputs, frame, row)?;
-        } else {
-            let top = top as f32;
-            row.iter_mut().for_each(|value| *value -= top);
-        }
-        row.iter_mut().for_each(|value| *value = exp_nonpositive(*value));
-        Some(top)
+        Some(log_scale)
     }
 
     /// Log-densities less the largest, in f64, for a row far from every component.
@@ -262,13 +267,13 @@ impl WithSimd for Upward<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let inputs = &self.position.inputs;
         for (row, bit) in bits(self.mask).enumerate() {
             let frame = self.batch.row(self.first_sample + bit);
             let phi = &mut self.phi[row * self.table.width..(row + 1) * self.table.width];
-            self.table.log_densities(inputs, frame, phi);
-            let scale = self.table.exponentiate(inputs, frame, phi);
+            self.table.log_densities(simd, inputs, frame, phi);
+            let scale = self.table.exponentiate(simd, inputs, frame, phi);
             self.log_scale[row] = scale.unwrap_or(0.0);
             self.lost[row] = if scale.is_some() { TINY } else { f32::INFINITY };
         }

@@ -15,6 +15,14 @@ pub mod weights;
 pub mod reference;
 pub mod circuit;
 pub mod model;
+pub mod start;
+pub mod loss;
+pub mod optim;
+pub mod train;
+pub mod presets;
+pub mod missing;
+pub mod tensor_file;
+pub mod model_file;
 
 pub use error::{Error, Result};
 pub use model::Model;

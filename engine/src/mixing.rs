@@ -149,11 +149,6 @@ impl Simplex {
         &mut self.weights
     }
 
-    /// W in panels.
-    pub(crate) fn weights(&self) -> &[f32] {
-        &self.weights
-    }
-
     /// Brings the transposed panels up to date.
     pub(crate) fn transpose(&mut self) {
         if self.transposed.is_empty() {
@@ -164,10 +159,10 @@ impl Simplex {
         self.transposed.par_chunks_mut(rows * padded(columns)).zip(from).for_each(|(to, from)| {
             for (c0, wide) in panels(padded(rows)) {
                 for (a0, a_wide) in panels(padded(columns)) {
-                    for a in a0..(a0 + a_wide).min(columns) {
-                        let line = &from[c0 * columns + a * wide..][..wide.min(rows - c0)];
-                        let start = a0 * rows + c0 * a_wide + (a - a0);
-                        to[start..].iter_mut().step_by(a_wide).zip(line).for_each(|(to, from)| *to = *from);
+                    for (c, a) in (0..wide).step_by(HALF).flat_map(|c| (0..a_wide).step_by(HALF).map(move |a| (c, a))) {
+                        let from = &from[c0 * columns + (a0 + a).min(columns) * wide..(c0 + wide) * columns];
+                        let start = a0 * rows + (c0 + c).min(rows) * a_wide;
+                        transpose_block(from, c, wide, &mut to[start..(a0 + a_wide) * rows], a, a_wide);
                     }
                 }
             }
@@ -269,6 +264,20 @@ pub fn gradient_panel<'a>(
     }
 }
 
+/// Up to 16 × 16 numbers: line i of `from` (from column `c`) becomes column `a + i` of `to`.
+fn transpose_block(from: &[f32], c: usize, wide: usize, to: &mut [f32], a: usize, a_wide: usize) {
+    let mut block = [[0.0f32; HALF]; HALF];
+    for (row, line) in block.iter_mut().zip(from.chunks_exact(wide)) {
+        row.copy_from_slice(&line[c..c + HALF]);
+    }
+    for (i, line) in to.chunks_exact_mut(a_wide).take(HALF).enumerate() {
+        let line = &mut line[a..a + HALF];
+        for j in 0..HALF {
+            line[j] = block[j][i];
+        }
+    }
+}
+
 /// Zeroes the rows that only fill a panel up.
 pub(crate) fn clear_padding(weights: &mut [f32], rows: usize, columns: usize) {
     for (c, wide) in panels(padded(rows)).filter(|(c, wide)| c + wide > rows) {
@@ -289,33 +298,35 @@ impl WithSimd for Softmax<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) {
-        let (logits, weights) = (self.logits, self.weights);
-        for half in (0..self.wide).step_by(HALF) {
-            let mut top = [f32::NEG_INFINITY; HALF];
-            for line in logits.chunks_exact(self.wide) {
-                let line = &line[half..half + HALF];
-                for i in 0..HALF {
-                    top[i] = if line[i] > top[i] { line[i] } else { top[i] };
-                }
-            }
-            let mut sum = [0.0f32; HALF];
-            for (to, line) in weights.chunks_exact_mut(self.wide).zip(logits.chunks_exact(self.wide)) {
-                let (to, line) = (&mut to[half..half + HALF], &line[half..half + HALF]);
-                for i in 0..HALF {
-                    to[i] = exp_nonpositive(line[i] - top[i]);
-                    sum[i] += to[i];
-                }
-            }
-            let scale = sum.map(|sum| 1.0 / sum);
-            for to in weights.chunks_exact_mut(self.wide) {
-                let to = &mut to[half..half + HALF];
-                for i in 0..HALF {
-                    to[i] *= scale[i];
-                }
-            }
+    fn with_simd<S: Simd>(self, simd: S) {
+        let vectors = self.wide / S::F32_LANES;
+        let (logits, _) = S::as_simd_f32s(self.logits);
+        let (weights, _) = S::as_mut_simd_f32s(self.weights);
+        for v in 0..vectors {
+            let top = logits.iter().skip(v).step_by(vectors);
+            let top = top.fold(simd.splat_f32s(f32::NEG_INFINITY), |top, &x| simd.max_f32s(top, x));
+            softmax_from(simd, top, v, vectors, logits, weights);
         }
     }
+}
+
+/// The rest of a softmax once the largest logit is known, for the rows of vector v.
+#[inline(always)]
+pub(crate) fn softmax_from<S: Simd>(
+    simd: S,
+    top: S::f32s,
+    v: usize,
+    vectors: usize,
+    logits: &[S::f32s],
+    weights: &mut [S::f32s],
+) {
+    let mut sum = simd.splat_f32s(0.0);
+    for (to, &logit) in weights.iter_mut().zip(logits).skip(v).step_by(vectors) {
+        *to = exp_nonpositive(simd, simd.sub_f32s(logit, top));
+        sum = simd.add_f32s(sum, *to);
+    }
+    let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
+    weights.iter_mut().skip(v).step_by(vectors).for_each(|to| *to = simd.mul_f32s(*to, scale));
 }
 
 #[cfg(test)]

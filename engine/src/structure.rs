@@ -30,6 +30,12 @@ use std::fmt::Write;
 /// A coordinate of a position that lies outside the frame: always missing.
 pub const OUTSIDE: u32 = u32::MAX;
 
+/// The most channels, components, classes and categories: whole numbers up to here are exact in f32.
+pub const LARGEST: usize = 1 << 24;
+
+/// The most numbers of one model, so that no product of sizes overflows: 2⁴⁰, or what an address reaches.
+const MOST_NUMBERS: u128 = if usize::BITS < 64 { usize::MAX as u128 / 64 } else { 1 << 40 };
+
 /// What one number of the input can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -447,11 +453,23 @@ impl Structure {
                 return wrong("the image has no pixels".into());
             }
         }
-        if self.kinds.contains(&Kind::Categorical(0)) {
-            return wrong("a categorical input needs at least one category".into());
+        if self.kinds.len() >= OUTSIDE as usize || self.classes > LARGEST {
+            return wrong(format!("{} inputs or {} classes are too many", self.kinds.len(), self.classes));
+        }
+        let kinds = self.kinds.iter().chain(self.trees.iter().flat_map(|tree| tree.families.iter().flatten()));
+        for kind in kinds {
+            if let Kind::Categorical(n) = kind
+                && !(1..=LARGEST).contains(&(*n as usize))
+            {
+                return wrong(format!("a categorical input needs 1 to {LARGEST} categories, got {n}"));
+            }
         }
         for (index, tree) in self.trees.iter().enumerate() {
             check_tree(tree, &self.kinds).map_err(|text| Error::Structure(format!("tree {index}: {text}")))?;
+        }
+        let root = self.trees.iter().map(|tree| tree.top_channels() as u128).sum::<u128>() * self.classes as u128;
+        if self.trees.iter().map(numbers).sum::<u128>() + root > MOST_NUMBERS {
+            return wrong(format!("more than {MOST_NUMBERS} numbers to learn and compute"));
         }
         if self.class_rows == ClassRows::Identity && (self.trees.len(), self.root_channels()) != (1, self.classes) {
             return wrong(format!(
@@ -469,9 +487,15 @@ fn check_tree(tree: &Tree, kinds: &[Kind]) -> std::result::Result<(), String> {
     if tree.components == 0 || tree.levels.is_empty() || tree.levels.iter().any(|l| l.channels == 0) {
         return Err("components, levels and channels must be at least 1".into());
     }
+    if tree.levels.iter().map(|l| l.channels).chain([tree.components]).any(|size| size > LARGEST) {
+        return Err(format!("components and channels must be at most {LARGEST}"));
+    }
     let mut covered = vec![false; kinds.len()];
     for (index, position) in tree.positions.iter().enumerate() {
         let family = tree.families.get(position.family as usize).ok_or("a position names a family that is not there")?;
+        if family.is_empty() {
+            return Err(format!("position {index} has no inputs"));
+        }
         if family.len() != position.inputs.len() {
             return Err(format!("position {index} has {} inputs, its family {}", position.inputs.len(), family.len()));
         }
@@ -497,14 +521,22 @@ fn check_tree(tree: &Tree, kinds: &[Kind]) -> std::result::Result<(), String> {
         if seen.contains(&false) || level.children.iter().any(Vec::is_empty) || level.weight_of.len() != below {
             return Err(format!("level {l}: every node needs a parent, a matrix and, above the leaves, children"));
         }
-        if level.matrices() > below {
-            return Err(format!("level {l}: {} matrices for {below} nodes", level.matrices()));
+        if let Some(matrix) = level.weight_of.iter().find(|&&matrix| matrix as usize >= below) {
+            return Err(format!("level {l}: matrix {matrix} for {below} nodes"));
         }
     }
     match tree.nodes(tree.levels.len()) {
         1 => Ok(()),
         nodes => Err(format!("the last level must leave one node, it leaves {nodes}")),
     }
+}
+
+/// Numbers that a tree learns, and multiply-adds of one sample; in u128, because any file may say any size.
+fn numbers(tree: &Tree) -> u128 {
+    let values = |kind: &Kind| if let Kind::Categorical(n) = kind { u128::from(*n) } else { 2 };
+    let leaves = tree.families.iter().flatten().map(values).sum::<u128>() * tree.components as u128;
+    let mixing = |l: usize| tree.nodes(l - 1) as u128 * tree.channels(l) as u128 * tree.channels(l - 1) as u128;
+    leaves + (1..=tree.levels.len()).map(mixing).sum::<u128>()
 }
 
 /// Cuts the frame into patches and pools them; nodes with nothing of the frame under them do not exist.

@@ -1,0 +1,422 @@
+//! Steps: from dW to new logits and new weights, in one pass over each panel.
+//!
+//! ```text
+//! N       = W ∘ dW                      expected counts (flows), plus those of samples the guard computed again
+//! dlogits = N − W ΣₐN                   the softmax's derivative
+//! Adam    m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,   logits ← logits − r m̂/(√v̂ + ε)
+//! Nadam   the same with m̂ = β₁ m/(1−β₁ᵗ⁺¹) + (1−β₁) g/(1−β₁ᵗ)
+//! SGD     m ← μ m + g,                              logits ← logits − r m
+//! EM      s ← (1−η)s + η N,                         W ← (s + κ)/Σₐ(s + κ)
+//! ```
+//!
+//! The penalty λ Σw² adds 2λW to dW.
+
+use crate::error::{Error, Result};
+use crate::kernel::{arch, padded, panels};
+use crate::leaves::{Coordinate, Family, Statistics};
+use crate::mixing::{Mixing, Simplex, Softmax, clear_padding, softmax_from};
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+const EPSILON: f32 = 1e-8;
+/// EM's pseudo-count, relative to a row whose counts sum to one a batch.
+const PSEUDO_COUNT: f32 = 1e-6;
+
+/// How weights follow their gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Rule {
+    /// Kingma and Ba 2015.
+    Adam {
+        /// Decay of the first moment.
+        beta1: f32,
+        /// Decay of the second moment.
+        beta2: f32,
+    },
+    /// Dozat 2016.
+    Nadam {
+        /// Decay of the first moment.
+        beta1: f32,
+        /// Decay of the second moment.
+        beta2: f32,
+    },
+    /// Gradient descent.
+    Sgd {
+        /// Momentum.
+        momentum: f32,
+    },
+    /// Mini-batch expectation maximisation of log P(X, y); the learning rate is η.
+    Em,
+}
+
+impl Rule {
+    /// Adam with its usual decays.
+    pub fn adam() -> Self {
+        Self::Adam { beta1: 0.9, beta2: 0.999 }
+    }
+
+    /// Checks ranges.
+    pub fn check(&self) -> Result<()> {
+        let decays = match *self {
+            Self::Adam { beta1, beta2 } | Self::Nadam { beta1, beta2 } => [beta1, beta2],
+            Self::Sgd { momentum } => [momentum, 0.0],
+            Self::Em => [0.0, 0.0],
+        };
+        match decays.iter().find(|decay| !(0.0..1.0).contains(*decay)) {
+            Some(decay) => Err(Error::Setting { name: "decay", expected: "0 ≤ decay < 1", got: decay.to_string() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the learning rate changes with the step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Schedule {
+    /// Always the same.
+    Constant,
+    /// Times `factor` after every `every` steps.
+    Step {
+        /// Steps between falls.
+        every: usize,
+        /// What a fall multiplies by.
+        factor: f64,
+    },
+    /// Constant until step `from`, then in a straight line to zero at the end.
+    Linear {
+        /// Where the line starts.
+        from: usize,
+    },
+    /// Half a cosine from the full rate to zero at the end.
+    Cosine,
+}
+
+impl Schedule {
+    /// The factor of the rate at `step` of `steps`.
+    pub fn factor(&self, step: usize, steps: usize) -> f64 {
+        let steps = steps.max(1) as f64;
+        match *self {
+            Self::Constant => 1.0,
+            Self::Step { every, factor } => factor.powi((step / every.max(1)) as i32),
+            Self::Linear { from } if step <= from => 1.0,
+            Self::Linear { from } => ((steps - step as f64) / (steps - from as f64).max(1.0)).clamp(0.0, 1.0),
+            Self::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * (step as f64 / steps).min(1.0)).cos()),
+        }
+    }
+}
+
+/// One step's numbers: the rule with its bias corrections worked out.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    rule: Rule,
+    rate: f32,
+    penalty: f32,      // 2λ
+    from_moment: f32,  // what m̂ takes of m
+    from_gradient: f32, // what m̂ takes of g
+    second: f32,       // 1/(1 − β₂ᵗ)
+}
+
+impl Step {
+    /// `index` counts from 0; `rate` has its schedule applied.
+    pub fn new(rule: Rule, rate: f64, lambda: f64, index: usize) -> Self {
+        let t = index as i32 + 1;
+        let corrected = |decay: f32, t: i32| 1.0 / (1.0 - f64::from(decay).powi(t));
+        let (from_moment, from_gradient, second) = match rule {
+            Rule::Adam { beta1, beta2 } => (corrected(beta1, t), 0.0, corrected(beta2, t)),
+            Rule::Nadam { beta1, beta2 } => {
+                let look = f64::from(beta1) * corrected(beta1, t + 1);
+                (look, f64::from(1.0 - beta1) * corrected(beta1, t), corrected(beta2, t))
+            }
+            Rule::Sgd { .. } | Rule::Em => (1.0, 0.0, 1.0),
+        };
+        Self {
+            rule,
+            rate: rate as f32,
+            penalty: (2.0 * lambda) as f32,
+            from_moment: from_moment as f32,
+            from_gradient: from_gradient as f32,
+            second: second as f32,
+        }
+    }
+
+    /// Moves one number along its gradient.
+    fn advance(&self, value: f32, gradient: f32, first: &mut f32, second: &mut f32) -> f32 {
+        let scalar = pulp::Scalar::new();
+        self.advance_vector(scalar, value, gradient, first, second)
+    }
+
+    /// Moves a vector of numbers along their gradients.
+    #[inline(always)]
+    fn advance_vector<S: Simd>(
+        &self,
+        simd: S,
+        value: S::f32s,
+        gradient: S::f32s,
+        first: &mut S::f32s,
+        second: &mut S::f32s,
+    ) -> S::f32s {
+        let times = |factor: f32, x: S::f32s| simd.mul_f32s(simd.splat_f32s(factor), x);
+        match self.rule {
+            Rule::Adam { beta1, beta2 } | Rule::Nadam { beta1, beta2 } => {
+                let square = simd.mul_f32s(gradient, gradient);
+                *first = simd.add_f32s(times(beta1, *first), times(1.0 - beta1, gradient));
+                *second = simd.add_f32s(times(beta2, *second), times(1.0 - beta2, square));
+                let towards = simd.add_f32s(times(self.from_moment, *first), times(self.from_gradient, gradient));
+                let size = simd.sqrt_f32s(times(self.second, *second));
+                let size = simd.add_f32s(size, simd.splat_f32s(EPSILON));
+                simd.sub_f32s(value, simd.div_f32s(times(self.rate, towards), size))
+            }
+            Rule::Sgd { momentum } => {
+                *first = simd.add_f32s(times(momentum, *first), gradient);
+                simd.sub_f32s(value, times(self.rate, *first))
+            }
+            Rule::Em => value,
+        }
+    }
+}
+
+/// Two numbers of memory for each free parameter. SGD and EM use the first alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// First moment, momentum, or EM's running counts.
+    pub first: Vec<f32>,
+    /// Second moment.
+    pub second: Vec<f32>,
+}
+
+impl Moments {
+    /// Zeros.
+    pub fn new(length: usize) -> Self {
+        Self { first: vec![0.0; length], second: vec![0.0; length] }
+    }
+}
+
+/// Moves all matrices of a level by dW, and brings W up to date. `counts` are flows to be added to W ∘ dW, or empty.
+pub fn update_mixing(
+    step: &Step,
+    mixing: &mut Mixing,
+    simplex: &mut Simplex,
+    moments: &mut Moments,
+    gradient: &[f32],
+    counts: &[f32],
+) {
+    let (columns, rows) = (mixing.columns, mixing.rows);
+    let length = mixing.matrix_len();
+    let arch = arch();
+    let logits = mixing.logits.par_chunks_mut(length).zip(simplex.weights_mut().par_chunks_mut(length));
+    let moments = moments.first.par_chunks_mut(length).zip(moments.second.par_chunks_mut(length));
+    logits.zip(moments).zip(gradient.par_chunks(length)).enumerate().for_each(
+        |(matrix, (((logits, weights), (first, second)), gradient))| {
+            let counts = counts.get(matrix * length..(matrix + 1) * length).unwrap_or_default();
+            for (c, wide) in panels(padded(rows)) {
+                let range = c * columns..(c + wide) * columns;
+                arch.dispatch(UpdatePanel {
+                    step,
+                    wide,
+                    logits: &mut logits[range.clone()],
+                    weights: &mut weights[range.clone()],
+                    first: &mut first[range.clone()],
+                    second: &mut second[range.clone()],
+                    gradient: &gradient[range.clone()],
+                    counts: counts.get(range).unwrap_or_default(),
+                });
+            }
+            clear_padding(weights, rows, columns);
+        },
+    );
+    simplex.transpose();
+}
+
+struct UpdatePanel<'a> {
+    step: &'a Step,
+    wide: usize,
+    logits: &'a mut [f32],
+    weights: &'a mut [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+    gradient: &'a [f32],
+    counts: &'a [f32],
+}
+
+impl WithSimd for UpdatePanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        if self.step.rule == Rule::Em {
+            self.expect();
+            return Softmax { logits: self.logits, weights: self.weights, wide: self.wide }.with_simd(simd);
+        }
+        let vectors = self.wide / S::F32_LANES;
+        let (logits, weights) = (S::as_mut_simd_f32s(self.logits).0, S::as_mut_simd_f32s(self.weights).0);
+        let (first, second) = (S::as_mut_simd_f32s(self.first).0, S::as_mut_simd_f32s(self.second).0);
+        let (gradient, counts) = (S::as_simd_f32s(self.gradient).0, S::as_simd_f32s(self.counts).0);
+        let penalty = simd.splat_f32s(self.step.penalty);
+        let flow = |i: usize, w: S::f32s| {
+            let flow = simd.mul_f32s(w, simd.mul_add_e_f32s(penalty, w, gradient[i]));
+            counts.get(i).map_or(flow, |&count| simd.add_f32s(flow, count))
+        };
+        for v in 0..vectors {
+            let mut total = simd.splat_f32s(0.0); // ΣₐN
+            for i in (v..logits.len()).step_by(vectors) {
+                total = simd.add_f32s(total, flow(i, weights[i]));
+            }
+            let mut top = simd.splat_f32s(f32::NEG_INFINITY);
+            for i in (v..logits.len()).step_by(vectors) {
+                let slope = simd.sub_f32s(flow(i, weights[i]), simd.mul_f32s(weights[i], total));
+                logits[i] = self.step.advance_vector(simd, logits[i], slope, &mut first[i], &mut second[i]);
+                top = simd.max_f32s(top, logits[i]);
+            }
+            softmax_from(simd, top, v, vectors, logits, weights);
+        }
+    }
+}
+
+impl UpdatePanel<'_> {
+    /// EM: running counts, and their logarithm as logits. A weight of zero stays zero.
+    fn expect(&mut self) {
+        for i in 0..self.logits.len() {
+            let count = self.weights[i] * self.gradient[i] + self.counts.get(i).unwrap_or(&0.0);
+            self.first[i] += self.step.rate * (count.max(0.0) - self.first[i]);
+            if self.logits[i] > f32::NEG_INFINITY {
+                self.logits[i] = (self.first[i] + PSEUDO_COUNT).ln();
+            }
+        }
+    }
+}
+
+/// Moves a leaf family by its statistics. Statistics are flows of the objective, or, for EM, of the log-likelihood.
+pub fn update_family(step: &Step, family: &mut Family, moments: &mut [Moments], sums: &Statistics, floor: f32) {
+    let gradients = sums.gradient(family);
+    let m = family.components;
+    for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
+        let (moments, gradient, sums) = (&mut moments[s], &gradients[s], &sums.sums[s]);
+        let mut free: Vec<&mut f32> = match coordinate {
+            Coordinate::Gaussian { mean, log_sigma } => mean.iter_mut().chain(log_sigma).collect(),
+            Coordinate::Discrete { logits } => logits.iter_mut().collect(),
+        };
+        if step.rule != Rule::Em {
+            for (i, value) in free.iter_mut().enumerate() {
+                **value = step.advance(**value, gradient[i], &mut moments.first[i], &mut moments.second[i]);
+            }
+        } else {
+            expect_coordinate(step.rate, coordinate, m, sums);
+        }
+        if let Coordinate::Gaussian { log_sigma, .. } = coordinate {
+            let least = 0.5 * floor.ln();
+            log_sigma.iter_mut().for_each(|log_sigma| *log_sigma = log_sigma.max(least));
+        }
+    }
+}
+
+/// EM for one coordinate: moments under the flows, moved towards by η times the component's share.
+fn expect_coordinate(rate: f32, coordinate: &mut Coordinate, m: usize, sums: &[f64]) {
+    const LEAST: f64 = 1e-8;
+    let rate = f64::from(rate);
+    match coordinate {
+        Coordinate::Gaussian { mean, log_sigma } => {
+            for d in 0..m {
+                let share = sums[d].max(0.0);
+                let by = rate * share / (share + LEAST);
+                let sigma = f64::from(log_sigma[d]).exp();
+                let z = sums[m + d] / (share + LEAST);
+                let spread = sums[2 * m + d] / (share + LEAST);
+                // E[z²] about the new mean, mixed with the 1 that the old σ stands for
+                let variance = (1.0 - by) + by * spread - (by * z).powi(2);
+                mean[d] += (by * z * sigma) as f32;
+                log_sigma[d] += (0.5 * variance.max(LEAST).ln()) as f32;
+            }
+        }
+        Coordinate::Discrete { logits } => {
+            for d in 0..m {
+                let total: f64 = sums.iter().skip(d).step_by(m).sum();
+                let by = rate * total.max(0.0) / (total.max(0.0) + LEAST);
+                let norm: f64 = logits.iter().skip(d).step_by(m).map(|&l| f64::from(l).exp()).sum();
+                for i in (d..logits.len()).step_by(m) {
+                    let old = f64::from(logits[i]).exp() / norm;
+                    let new = (1.0 - by) * old + by * sums[i].max(0.0) / (total.max(0.0) + LEAST);
+                    logits[i] = (new + f64::from(PSEUDO_COUNT)).ln() as f32;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every rule on one matrix, against its definition in f64.
+    #[test]
+    fn rules_follow_their_definitions() {
+        let rules = [
+            Rule::Adam { beta1: 0.9, beta2: 0.99 },
+            Rule::Nadam { beta1: 0.8, beta2: 0.99 },
+            Rule::Sgd { momentum: 0.5 },
+        ];
+        for rule in rules {
+            let mut mixing = Mixing::random(1, 3, 5, 1.0, (1, 1));
+            let mut simplex = Simplex::new(&mixing, true);
+            let mut moments = Moments::new(mixing.logits.len());
+            let (mut first, mut second) = (vec![0.0f64; 15], vec![0.0f64; 15]);
+            for index in 0..5 {
+                let before = mixing.clone();
+                let gradient: Vec<f32> = (0..mixing.logits.len()).map(|i| ((i * 7 + index) % 5) as f32 - 2.0).collect();
+                update_mixing(&Step::new(rule, 0.1, 0.3, index), &mut mixing, &mut simplex, &mut moments, &gradient, &[]);
+                for c in 0..3 {
+                    let w: Vec<f64> = before.log_row(0, c).iter().map(|log| log.exp()).collect();
+                    let g = |a: usize| f64::from(gradient[before.place(0, c, a)]) + 0.6 * w[a];
+                    let total: f64 = (0..5).map(|a| w[a] * g(a)).sum();
+                    for a in 0..5 {
+                        let slope = w[a] * (g(a) - total);
+                        let (m, v) = (&mut first[c * 5 + a], &mut second[c * 5 + a]);
+                        let t = index as i32 + 1;
+                        let change = match rule {
+                            Rule::Adam { .. } => {
+                                *m = 0.9 * *m + 0.1 * slope;
+                                *v = 0.99 * *v + 0.01 * slope * slope;
+                                *m / (1.0 - 0.9f64.powi(t)) / ((*v / (1.0 - 0.99f64.powi(t))).sqrt() + 1e-8)
+                            }
+                            Rule::Nadam { .. } => {
+                                *m = 0.8 * *m + 0.2 * slope;
+                                *v = 0.99 * *v + 0.01 * slope * slope;
+                                let hat = 0.8 * *m / (1.0 - 0.8f64.powi(t + 1)) + 0.2 * slope / (1.0 - 0.8f64.powi(t));
+                                hat / ((*v / (1.0 - 0.99f64.powi(t))).sqrt() + 1e-8)
+                            }
+                            _ => {
+                                *m = 0.5 * *m + slope;
+                                *m
+                            }
+                        };
+                        let expected = f64::from(before.logit(0, c, a)) - 0.1 * change;
+                        let ours = f64::from(mixing.logit(0, c, a));
+                        assert!((ours - expected).abs() < 1e-3, "{rule:?} {index}: {ours} {expected}");
+                    }
+                    let w: f32 = (0..5).map(|a| simplex.weight(0, c, a)).sum();
+                    assert!((w - 1.0).abs() < 1e-6);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schedules() {
+        assert_eq!(Schedule::Constant.factor(70, 100), 1.0);
+        assert_eq!(Schedule::Step { every: 30, factor: 0.5 }.factor(70, 100), 0.25);
+        assert_eq!(Schedule::Linear { from: 80 }.factor(80, 100), 1.0);
+        assert_eq!(Schedule::Linear { from: 80 }.factor(90, 100), 0.5);
+        assert!(Schedule::Cosine.factor(100, 100).abs() < 1e-12);
+        assert!((Schedule::Cosine.factor(50, 100) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_identity_stays() {
+        let mut mixing = Mixing::identity(4);
+        let mut simplex = Simplex::new(&mixing, true);
+        let mut moments = Moments::new(mixing.logits.len());
+        let gradient = vec![0.7; mixing.logits.len()];
+        update_mixing(&Step::new(Rule::adam(), 0.1, 0.5, 0), &mut mixing, &mut simplex, &mut moments, &gradient, &[]);
+        assert_eq!(mixing, Mixing::identity(4));
+    }
+}

@@ -1,0 +1,315 @@
+//! The questions that one pass up answers: scores, posteriors, predictions, conditionals; and ensembles.
+//!
+//! ```text
+//! log_likelihood    log P(x_o|y)                        o: what is observed in a row; NaN is missing
+//! log_marginal      log P(x_o)  = log Σ_y P(y) P(x_o|y)
+//! posterior         P(y|x_o)    = P(y) P(x_o|y) / P(x_o)
+//! log_joint         log P(y) + Σ_shifts log P(x_o shifted|y)
+//! log_conditional   log P(x_q|x_o) = log P(x_q, x_o) − log P(x_o)
+//! ```
+//!
+//! Rows are (n, width) in the units of the data, checked once; densities are in those units too. Work goes in pieces, so
+//! memory does not grow with n, and an answer depends on its row alone: not on its neighbours, nor on the threads.
+//!
+//! ```
+//! use sumout::queries::Predictor;
+//! use sumout::structure::{Sharing, Structure};
+//! use sumout::Model;
+//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
+//! let mut model = Model::random(structure, 1.0, 7);
+//! model.set_prior(&[0.5, 0.25, 0.25])?;
+//! let mut predictor = Predictor::new(model);
+//! let hole = f32::NAN;
+//! let posterior = predictor.posterior(&[0.5, hole, -1.0, 2.0, hole, hole, hole, hole])?; // (n, K)
+//! assert!((posterior[..3].iter().sum::<f64>() - 1.0).abs() < 1e-12);
+//! assert_eq!(posterior[3..], [0.5, 0.25, 0.25]); // nothing observed: the prior
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::batch::Batch;
+use crate::circuit::{Activations, Keep};
+use crate::error::{Error, Result};
+use crate::kernel::{log_sum_exp, padded};
+use crate::leaves::values_of;
+use crate::log_circuit::{LeafTable, LogCircuit};
+use crate::model::Model;
+use crate::structure::{Kind, OUTSIDE, Structure};
+use crate::weights::Prepared;
+use rayon::prelude::*;
+use std::sync::OnceLock;
+
+/// Activations of one piece of rows, at most about this many numbers.
+const PIECE_NUMBERS: usize = 1 << 24;
+
+/// Underflow may cost a class that matters this much, relative, before the row is answered in f64 log space.
+const TOLERANCE: f64 = 1e-6;
+
+/// How the numbers of a row lie in the frame.
+pub(crate) struct Columns {
+    /// (width): what each may be.
+    pub kinds: Vec<Kind>,
+    /// (D): for every place of the frame its column, [`OUTSIDE`] for a border.
+    pub of_place: Vec<u32>,
+    /// (width): what an observed number adds to a log-density in the units of the data.
+    pub log_scale: Vec<f64>,
+}
+
+impl Columns {
+    fn new(model: &Model) -> Self {
+        let s = &model.structure;
+        let mut of_place = vec![OUTSIDE; s.frame_len()];
+        for (column, place) in s.placement((0, 0)).into_iter().enumerate() {
+            of_place[place as usize] = column as u32;
+        }
+        let kinds = s.row_kinds();
+        let log_scale = |(column, &kind): (usize, &Kind)| match values_of(kind) {
+            None => f64::from(model.scaling.scale_of(column)).ln(),
+            Some(_) => 0.0,
+        };
+        Self { log_scale: kinds.iter().enumerate().map(log_scale).collect(), kinds, of_place }
+    }
+}
+
+/// A model with the buffers to ask it questions.
+pub struct Predictor {
+    pub(crate) model: Model,
+    pub(crate) prepared: Prepared,
+    pub(crate) leaves: Vec<Vec<LeafTable>>, // by tree, family
+    pub(crate) logs: OnceLock<LogCircuit>,  // made when first needed
+    pub(crate) columns: Columns,
+    pub(crate) activations: Activations,
+    pub(crate) batch: Batch,
+}
+
+/// All shifts by at most `radius` rows and columns, (2·radius + 1)² of them.
+pub fn shifts(radius: usize) -> Vec<(isize, isize)> {
+    let radius = radius as isize;
+    (-radius..=radius).flat_map(|down| (-radius..=radius).map(move |right| (down, right))).collect()
+}
+
+/// Where each row of scores (n, K) is largest; the first where several are.
+pub fn argmax_rows(scores: &[f64], classes: usize) -> Vec<usize> {
+    let best = |row: &[f64]| (1..classes).fold(0, |best, y| if row[y] > row[best] { y } else { best });
+    scores.chunks_exact(classes).map(best).collect()
+}
+
+/// Turns rows of log P(x,y) (n, K) into P(y|x). A row that no class can have made gets the prior.
+pub fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
+    for row in log_joint.chunks_exact_mut(log_prior.len()) {
+        if log_sum_exp(row) == f64::NEG_INFINITY {
+            row.copy_from_slice(log_prior);
+        }
+        let total = log_sum_exp(row);
+        row.iter_mut().for_each(|log| *log = (*log - total).exp());
+    }
+}
+
+impl Predictor {
+    /// Prepares a model.
+    pub fn new(model: Model) -> Self {
+        let families = model.weights.trees.iter().map(|tree| tree.families.iter());
+        Self {
+            prepared: Prepared::new(&model.weights, true),
+            leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
+            logs: OnceLock::new(),
+            columns: Columns::new(&model),
+            activations: Activations::new(),
+            batch: Batch::default(),
+            model,
+        }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// log P(x_o|y) of rows (n, width), as (n, K).
+    pub fn log_likelihood(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
+        self.model.check_rows(rows)?;
+        Ok(self.scores(rows, (0, 0)))
+    }
+
+    /// log P(x_o) of rows (n, width), as (n).
+    pub fn log_marginal(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
+        let log_joint = self.log_joint(rows, &[(0, 0)])?;
+        Ok(log_joint.chunks_exact(self.model.structure.classes).map(log_sum_exp).collect())
+    }
+
+    /// P(y|x_o) of rows (n, width), as (n, K). A row with everything missing gets the prior itself.
+    pub fn posterior(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
+        let mut posterior = self.log_joint(rows, &[(0, 0)])?;
+        softmax_rows(&mut posterior, &self.model.log_prior);
+        let (k, width) = (self.model.structure.classes, self.model.structure.width());
+        for (to, row) in posterior.chunks_exact_mut(k).zip(rows.chunks_exact(width)) {
+            if row.iter().all(|x| x.is_nan()) {
+                to.iter_mut().zip(&self.model.log_prior).for_each(|(to, log)| *to = log.exp());
+            }
+        }
+        Ok(posterior)
+    }
+
+    /// The most probable class of each row, the first where several are, as (n).
+    pub fn predict(&mut self, rows: &[f32]) -> Result<Vec<usize>> {
+        Ok(argmax_rows(&self.log_joint(rows, &[(0, 0)])?, self.model.structure.classes))
+    }
+
+    /// `log P(y) + Σ_shifts log P(x_o shifted|y)`, as (n, K): the paper's score at test time. What a shift moves out of
+    /// the frame is missing. With the one shift (0, 0) it is log P(x_o, y).
+    pub fn log_joint(&mut self, rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<f64>> {
+        let n = self.model.check_rows(rows)?;
+        if shifts.is_empty() {
+            return Err(Error::Empty { what: "shift" });
+        }
+        let mut sums = self.model.log_prior.repeat(n);
+        for &shift in shifts {
+            let scores = self.scores(rows, shift);
+            sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+        }
+        Ok(sums)
+    }
+
+    /// log P(x_q|x_o), as (n): `rows` holds x_q and x_o, `given` holds x_o alone.
+    pub fn log_conditional(&mut self, rows: &[f32], given: &[f32]) -> Result<Vec<f64>> {
+        if rows.len() != given.len() {
+            return Err(Error::shape("what is given", format!("{} numbers as in the rows", rows.len()), given.len()));
+        }
+        if let Some(place) = (0..rows.len()).find(|&i| !given[i].is_nan() && given[i] != rows[i]) {
+            let (row, column) = (place / self.model.structure.width(), place % self.model.structure.width());
+            let what = format!("what is given, row {row}, column {column}");
+            return Err(Error::shape(what, format!("{} as in the rows, or NaN", rows[place]), given[place]));
+        }
+        let mut logs = self.log_marginal(rows)?;
+        let conditions = self.log_marginal(given)?;
+        let divide = |(log, condition): (&mut f64, f64)| *log -= condition.max(f64::MIN);
+        logs.iter_mut().zip(conditions).for_each(divide);
+        Ok(logs)
+    }
+
+    /// Rows of one piece: some hundreds, fewer where one row needs much memory; whole words of samples.
+    pub(crate) fn piece(&self) -> usize {
+        let s = &self.model.structure;
+        let numbers = |t: &crate::structure::Tree| (0..=t.levels.len()).map(|l| t.nodes(l) * padded(t.channels(l))).sum();
+        let row: usize = s.trees.iter().map(numbers).sum::<usize>() + s.frame_len();
+        (PIECE_NUMBERS / row).clamp(64, 512) / 64 * 64
+    }
+
+    /// Lays rows in the frame. A number that scaling would make infinite stays the largest there is.
+    pub(crate) fn lay(&mut self, rows: &[f32], shift: (isize, isize)) {
+        self.model.fill(rows, shift, &mut self.batch);
+        self.batch.values.iter_mut().for_each(|z| *z = z.clamp(f32::MIN, f32::MAX));
+    }
+
+    /// log P(x_o|y) of checked rows, in the units of the data, as (n, K).
+    fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Vec<f64> {
+        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let mut all = Vec::with_capacity(rows.len() / width * k);
+        for piece in rows.chunks(self.piece() * width) {
+            self.lay(piece, shift);
+            let Self { model, prepared, activations, batch, .. } = self;
+            activations.upward(&model.structure, prepared, batch, &[], Keep::Scores);
+            activations.guard_scores(&model.structure, &model.weights, batch);
+            all.extend_from_slice(activations.log_likelihood());
+        }
+        self.add_units(rows, shift, &mut all);
+        all
+    }
+
+    /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.
+    fn add_units(&self, rows: &[f32], shift: (isize, isize), scores: &mut [f64]) {
+        if self.columns.log_scale.iter().all(|&log| log == 0.0) {
+            return;
+        }
+        let places = self.model.structure.placement(shift);
+        let scales = places.iter().zip(&self.columns.log_scale).map(|(&p, &log)| if p == OUTSIDE { 0.0 } else { log });
+        let scales: Vec<f64> = scales.collect();
+        let by_row = scores.par_chunks_mut(self.model.structure.classes).zip(rows.par_chunks(scales.len()));
+        by_row.for_each(|(scores, row)| {
+            let seen = row.iter().zip(&scales).filter(|(x, _)| !x.is_nan());
+            let sum: f64 = seen.map(|(_, log)| log).sum();
+            scores.iter_mut().for_each(|score| *score += sum);
+        });
+    }
+
+    /// What a downward question starts from, (B, K), after an upward pass with guarded scores: P(y|x_o), or one class.
+    pub(crate) fn seeds(&self, class: Option<usize>) -> Vec<f64> {
+        let k = self.model.structure.classes;
+        if let Some(class) = class {
+            return (0..self.batch.rows * k).map(|i| f64::from(i % k == class)).collect();
+        }
+        let scores = self.activations.log_likelihood();
+        let mut seeds: Vec<f64> = scores.iter().enumerate().map(|(i, score)| score + self.model.log_prior[i % k]).collect();
+        softmax_rows(&mut seeds, &self.model.log_prior);
+        seeds
+    }
+
+    /// Whether underflow may have spoilt each row of the last pass for the classes that its seeds name.
+    pub(crate) fn doubtful(&self, seeds: &[f64]) -> Vec<bool> {
+        let k = self.model.structure.classes;
+        let doubtful = |(b, seeds): (usize, &[f64])| {
+            let counts = (0..k).filter(|&y| seeds[y] > 0.0);
+            let harm: f64 = counts.map(|y| seeds[y] * self.activations.underflow(k, b, y)).sum();
+            harm.is_nan() || harm > TOLERANCE
+        };
+        seeds.chunks_exact(k).enumerate().map(doubtful).collect()
+    }
+
+    /// Says so if there is no such class.
+    pub(crate) fn check_class(&self, class: Option<usize>) -> Result<()> {
+        let last = self.model.structure.classes - 1;
+        match class {
+            Some(class) if class > last => Err(Error::shape("class", format!("a number from 0 to {last}"), class)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same weights in log space, made at the first call.
+    pub(crate) fn logs(&self) -> &LogCircuit {
+        self.logs.get_or_init(|| LogCircuit::new(&self.model.structure, &self.model.weights))
+    }
+}
+
+/// Several models that vote with the average of their posteriors.
+pub struct Ensemble {
+    members: Vec<Predictor>,
+}
+
+impl Ensemble {
+    /// Joins models for rows of the same width and the same classes.
+    pub fn new(members: Vec<Predictor>) -> Result<Self> {
+        let first = members.first().ok_or(Error::Empty { what: "member of an ensemble" })?;
+        let shape = |s: &Structure| format!("rows of {} and {} classes", s.width(), s.classes);
+        let expected = shape(&first.model.structure);
+        for member in &members {
+            let got = shape(&member.model.structure);
+            if got != expected {
+                return Err(Error::shape("ensemble", expected, got));
+            }
+        }
+        Ok(Self { members })
+    }
+
+    /// The members.
+    pub fn members(&self) -> &[Predictor] {
+        &self.members
+    }
+
+    /// The average of the members' P(y|x_o), as (n, K).
+    pub fn posterior(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
+        let mut sums: Vec<f64> = Vec::new();
+        for member in &mut self.members {
+            let posterior = member.posterior(rows)?;
+            sums.resize(posterior.len(), 0.0);
+            sums.iter_mut().zip(posterior).for_each(|(sum, p)| *sum += p);
+        }
+        let count = self.members.len() as f64;
+        sums.iter_mut().for_each(|sum| *sum /= count);
+        Ok(sums)
+    }
+
+    /// The class with the largest average, the first where several are, as (n).
+    pub fn predict(&mut self, rows: &[f32]) -> Result<Vec<usize>> {
+        let classes = self.members[0].model.structure.classes;
+        Ok(argmax_rows(&self.posterior(rows)?, classes))
+    }
+}

@@ -1,0 +1,292 @@
+//! Samples, top down: the class, then the tree and its top channel, then every child's channel given its parent's, then
+//! the numbers.
+//!
+//! ```text
+//! class     y  ~ P(y|x_o)
+//! top    (t,a) ~ W_top[y,(t,a)] φ_t(a)
+//! child     a  ~ W_j[c,a] φ_j(a)                  the parent's channel is c
+//! leaf      x  ~ p(x|d), where it is missing
+//! ```
+//!
+//! φ is what the upward pass found for the observed part, and 1 where nothing is observed; so the samples are exact, from
+//! P(X), P(X|y) or P(x_m|x_o) alike. Sample b has its own stream of draws, whatever the batch and the threads. The same
+//! descent with the best channel in place of a drawn one follows a mode.
+//!
+//! ```
+//! use sumout::queries::Predictor;
+//! use sumout::structure::{Sharing, Structure};
+//! use sumout::Model;
+//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
+//! let samples = predictor.sample(10, Some(2), 1)?;
+//! assert_eq!((samples.rows.len(), samples.classes[9]), (10 * 4, 2));
+//! let completed = predictor.sample_given(&[0.5, f32::NAN, -1.0, 2.0], None, 1)?;
+//! assert!(completed[0] == 0.5 && completed[1].is_finite());
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::circuit::{Activations, Keep};
+use crate::error::{Error, Result};
+use crate::kernel::log_sum_exp;
+use crate::log_circuit::{Join, LogCircuit, LogValues};
+use crate::queries::Predictor;
+use crate::random::{Purpose, Stream};
+use crate::structure::{OUTSIDE, Tree};
+use rayon::prelude::*;
+
+/// The state of a node that was not reached.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// Rows drawn from a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// (count, width), in the units of the data.
+    pub rows: Vec<f32>,
+    /// The class that each was drawn from, (count).
+    pub classes: Vec<usize>,
+}
+
+/// One channel of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neuron {
+    /// Which tree.
+    pub tree: usize,
+    /// 0 for the leaves, then one more for each level.
+    pub layer: usize,
+    /// Which node of the layer; a position in layer 0.
+    pub node: usize,
+    /// Which channel; a component in layer 0.
+    pub channel: usize,
+}
+
+/// How a neuron is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// By samples of what is below it.
+    Samples {
+        /// How many.
+        count: usize,
+        /// Of the draws.
+        seed: u64,
+    },
+    /// By the values in the most likely assignment of hidden variables and numbers below it.
+    Mode,
+}
+
+/// What a sampler knows of one row.
+#[derive(Clone, Copy)]
+enum Evidence<'a> {
+    /// Nothing is observed.
+    Nothing,
+    /// Sample b of the last upward pass.
+    Scaled(&'a Activations, usize),
+    /// The same in log space.
+    Logs(&'a LogCircuit, &'a LogValues),
+}
+
+/// Walks down from one neuron; `choose(layer of the parent, child, state of the parent)` gives the child's state.
+/// Returns the component of every position, [`NOWHERE`] for those that are not below.
+pub(crate) fn descend(tree: &Tree, from: (usize, usize, usize), mut choose: impl FnMut(usize, usize, usize) -> usize) -> Vec<u32> {
+    let (layer, node, state) = from;
+    let mut states = vec![NOWHERE; tree.nodes(layer)];
+    states[node] = state as u32;
+    for l in (1..=layer).rev() {
+        let mut below = vec![NOWHERE; tree.nodes(l - 1)];
+        for (children, &state) in tree.levels[l - 1].children.iter().zip(&states).filter(|(_, s)| **s != NOWHERE) {
+            for &j in children {
+                below[j as usize] = choose(l, j as usize, state as usize) as u32;
+            }
+        }
+        states = below;
+    }
+    states
+}
+
+/// exp of logs, less a constant, in place.
+fn exponentiate(logs: &mut [f64]) {
+    let whole = log_sum_exp(logs);
+    logs.iter_mut().for_each(|log| *log = (*log - whole).exp());
+}
+
+impl Predictor {
+    /// Draws `count` rows from P(X), or from P(X|y) for a class.
+    pub fn sample(&mut self, count: usize, class: Option<usize>, seed: u64) -> Result<Samples> {
+        self.check_class(class)?;
+        let (width, this) = (self.model.structure.width(), &*self);
+        let prior: Vec<f64> = this.model.log_prior.iter().map(|log| log.exp()).collect();
+        let mut samples = Samples { rows: vec![f32::NAN; count * width], classes: vec![0; count] };
+        let rows = samples.rows.par_chunks_mut(width).zip(&mut samples.classes).enumerate();
+        rows.for_each_init(Vec::new, |weights, (b, (row, y))| {
+            let mut stream = Stream::new(seed, Purpose::Sampling, 0, b as u32);
+            *y = class.unwrap_or_else(|| stream.pick(prior.iter().copied()));
+            this.draw(Evidence::Nothing, *y, &mut stream, weights, row);
+        });
+        Ok(samples)
+    }
+
+    /// Fills the holes of each row with one draw from P(x_m|x_o), or from P(x_m|x_o,y) for a class. What is observed
+    /// is kept as it is.
+    pub fn sample_given(&mut self, rows: &[f32], class: Option<usize>, seed: u64) -> Result<Vec<f32>> {
+        self.model.check_rows(rows)?;
+        self.check_class(class)?;
+        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let mut all = rows.to_vec();
+        let piece = self.piece();
+        for (index, rows) in all.chunks_mut(piece * width).enumerate() {
+            self.lay(rows, (0, 0));
+            let Self { model, prepared, activations, batch, .. } = self;
+            activations.upward(&model.structure, prepared, batch, &[], Keep::Everything);
+            activations.guard_scores(&model.structure, &model.weights, batch);
+            let seeds = self.seeds(class);
+            let doubtful = self.doubtful(&seeds);
+            let this = &*self;
+            let run = |(weights, values): &mut (Vec<f64>, LogValues), (b, row): (usize, &mut [f32])| {
+                let stream = Stream::new(seed, Purpose::Sampling, 0, (index * piece + b) as u32);
+                let draw = |weights: &mut Vec<f64>, evidence, row: &mut [f32]| {
+                    let mut stream = stream.clone();
+                    let y = stream.pick(seeds[b * k..(b + 1) * k].iter().copied());
+                    this.draw(evidence, y, &mut stream, weights, row)
+                };
+                // A path into numbers that have underflown is as unlikely as they are; it is drawn again in log space.
+                if doubtful[b] || !draw(weights, Evidence::Scaled(&this.activations, b), row) {
+                    let logs = this.logs();
+                    logs.climb(&this.model.structure, &this.leaves, this.batch.row(b), Join::Sum, values);
+                    draw(weights, Evidence::Logs(logs, values), row);
+                }
+            };
+            rows.par_chunks_mut(width).enumerate().for_each_init(Default::default, run);
+        }
+        Ok(all)
+    }
+
+    /// What one neuron stands for: samples, as (count, width), or the mode, as (1, width), of the numbers below it when
+    /// it is in its state and nothing is observed. NaN for numbers that are not below it. The mode is that of the joint
+    /// with the hidden variables below.
+    pub fn explain(&mut self, neuron: Neuron, view: View) -> Result<Vec<f32>> {
+        self.check_neuron(neuron)?;
+        let Neuron { tree: t, layer, node, channel } = neuron;
+        let (width, this) = (self.model.structure.width(), &*self);
+        let tree = &this.model.structure.trees[t];
+        let View::Samples { count, seed } = view else {
+            let mut row = vec![f32::NAN; width];
+            let nothing = vec![f32::NAN; this.model.structure.frame_len()];
+            let mut values = LogValues::default();
+            let join = Join::Max { columns: &this.columns.of_place };
+            this.logs().climb(&this.model.structure, &this.leaves, &nothing, join, &mut values);
+            this.follow_mode(&values, t, (layer, node, channel), &mut row);
+            return Ok(row);
+        };
+        let mut rows = vec![f32::NAN; count * width];
+        rows.par_chunks_mut(width).enumerate().for_each_init(Vec::new, |weights, (b, row)| {
+            let mut stream = Stream::new(seed, Purpose::Sampling, 0, b as u32);
+            let mut choose = |l, j, c| {
+                this.weigh(Evidence::Nothing, (t, l, j, c), weights);
+                stream.pick(weights.iter().copied())
+            };
+            let states = descend(tree, (layer, node, channel), &mut choose);
+            this.fill_holes(t, &states, row, |table, s, d| table.draw(s, d, &mut stream));
+        });
+        Ok(rows)
+    }
+
+    fn check_neuron(&self, neuron: Neuron) -> Result<()> {
+        let below = |what: &str, got: usize, count: usize| match got < count {
+            true => Ok(()),
+            false => Err(Error::shape(format!("neuron's {what}"), format!("a number from 0 to {}", count - 1), got)),
+        };
+        below("tree", neuron.tree, self.model.structure.trees.len())?;
+        let tree = &self.model.structure.trees[neuron.tree];
+        below("layer", neuron.layer, tree.levels.len() + 1)?;
+        below("node", neuron.node, tree.nodes(neuron.layer))?;
+        below("channel", neuron.channel, tree.channels(neuron.layer))
+    }
+
+    /// Fills the holes of a row by one draw given class y; false where all that could be drawn had underflown.
+    fn draw(&self, evidence: Evidence, y: usize, stream: &mut Stream, weights: &mut Vec<f64>, row: &mut [f32]) -> bool {
+        self.weigh_tops(evidence, y, weights);
+        let mut possible = weights.iter().any(|&w| w > 0.0);
+        let (t, top) = self.tree_of(stream.pick(weights.iter().copied()));
+        let tree = &self.model.structure.trees[t];
+        let choose = |l, j, c| {
+            self.weigh(evidence, (t, l, j, c), weights);
+            possible &= weights.iter().any(|&w| w > 0.0);
+            stream.pick(weights.iter().copied())
+        };
+        let states = descend(tree, (tree.levels.len(), 0, top), choose);
+        if possible {
+            self.fill_holes(t, &states, row, |table, s, d| table.draw(s, d, stream));
+        }
+        possible
+    }
+
+    /// The tree and its top channel that a column of the class rows stands for.
+    pub(crate) fn tree_of(&self, mut column: usize) -> (usize, usize) {
+        let mut t = 0;
+        while column >= self.model.structure.trees[t].top_channels() {
+            column -= self.model.structure.trees[t].top_channels();
+            t += 1;
+        }
+        (t, column)
+    }
+
+    /// `W_top[y,(t,a)] φ_t(a)` for all trees side by side, but for a constant.
+    fn weigh_tops(&self, evidence: Evidence, y: usize, to: &mut Vec<f64>) {
+        let s = &self.model.structure;
+        if let Evidence::Logs(logs, values) = evidence {
+            logs.root(s, values, y, to);
+            return exponentiate(to);
+        }
+        to.clear();
+        for (t, tree) in s.trees.iter().enumerate() {
+            let (phi, factor) = match evidence {
+                Evidence::Scaled(all, b) => {
+                    (all.phi(t, tree, tree.levels.len(), 0, b), all.root_factors(s.trees.len(), b)[t].into())
+                }
+                _ => (None, 1.0),
+            };
+            for a in 0..tree.top_channels() {
+                let weight = f64::from(self.prepared.classes.weight(0, y, to.len()));
+                to.push(weight * factor * phi.map_or(1.0, |phi| phi[a].into()));
+            }
+        }
+    }
+
+    /// `W[c,a] φ_j(a)` for all a, but for a constant: child j of a node of layer l of tree t that is in state c.
+    fn weigh(&self, evidence: Evidence, (t, l, j, c): (usize, usize, usize, usize), to: &mut Vec<f64>) {
+        let s = &self.model.structure;
+        if let Evidence::Logs(logs, values) = evidence {
+            logs.states(s, values, (t, l, j, c), to);
+            return exponentiate(to);
+        }
+        let tree = &s.trees[t];
+        let (matrix, simplex) = (tree.levels[l - 1].weight_of[j] as usize, &self.prepared.levels[t][l - 1]);
+        let phi = match evidence {
+            Evidence::Scaled(all, b) => all.phi(t, tree, l - 1, j, b),
+            _ => None,
+        };
+        let weight = |a| f64::from(simplex.weight(matrix, c, a)) * phi.map_or(1.0, |phi| phi[a].into());
+        to.clear();
+        to.extend((0..tree.channels(l - 1)).map(weight));
+    }
+
+    /// Writes a value into every hole of a row below the positions whose component is known, in the units of the data.
+    pub(crate) fn fill_holes(
+        &self,
+        t: usize,
+        components: &[u32],
+        row: &mut [f32],
+        mut value: impl FnMut(&crate::log_circuit::LeafTable, usize, usize) -> f64,
+    ) {
+        let positions = self.model.structure.trees[t].positions.iter().zip(components);
+        for (position, &d) in positions.filter(|(_, d)| **d != NOWHERE) {
+            let table = &self.leaves[t][position.family as usize];
+            for (s, &input) in position.inputs.iter().enumerate().filter(|(_, input)| **input != OUTSIDE) {
+                let column = self.columns.of_place[input as usize];
+                if column != OUTSIDE && row[column as usize].is_nan() {
+                    let (offset, factor) = self.units(column as usize);
+                    row[column as usize] = (value(table, s, d as usize) * factor + offset) as f32;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,586 @@
+//! Training: batches with random holes, the objective, a step; again. And validation, the best model, resuming.
+//!
+//! All randomness is a function of (seed, step, row of the batch), so a run that was stopped goes on to the same bits,
+//! with any number of threads.
+
+use crate::batch::{Batch, CHUNK, Dropped, words};
+use crate::circuit::{Activations, Gradient, Keep};
+use crate::error::{Error, Result};
+use crate::leaves::{Statistics, values_of};
+use crate::loss::{Loss, Target, loss_and_seeds};
+use crate::model::{Model, check_rows};
+use crate::optim::{Moments, Rule, Schedule, Step, update_family, update_mixing};
+use crate::random::{Purpose, Stream};
+use crate::reference::{self, LogWeights};
+use crate::start::{LeafStart, start_leaves};
+use crate::structure::{ClassRows, OUTSIDE};
+use crate::weights::{Prepared, Weights};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// Where P(y) comes from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prior {
+    /// 1/K.
+    #[default]
+    Uniform,
+    /// The labels' frequencies.
+    Labels,
+    /// These weights.
+    Given(Vec<f64>),
+}
+
+/// How a model is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Steps in all.
+    pub steps: usize,
+    /// B.
+    pub batch: usize,
+    /// How weights follow their gradient.
+    pub rule: Rule,
+    /// Learning rate at the start.
+    pub rate: f64,
+    /// How it changes.
+    pub schedule: Schedule,
+    /// β, the weight of −log P(X).
+    pub generative: f64,
+    /// λ, the weight of Σw² over the simplex weights.
+    pub penalty: f64,
+    /// Probability that a number of the input is summed out.
+    pub drop_inputs: f64,
+    /// For layer 0 (leaves), 1, …: probability that a node is summed out. Layers not named keep all.
+    pub drop_nodes: Vec<f64>,
+    /// Training images are moved by up to this many pixels each way; what they leave is missing.
+    pub shift: usize,
+    /// Learning rate of the leaves relative to the rest; 0 keeps them as they started.
+    pub leaf_rate: f64,
+    /// How leaves start.
+    pub leaves: LeafStart,
+    /// Standard deviation of the logits at the start.
+    pub spread: f64,
+    /// P(y).
+    pub prior: Prior,
+    /// Steps between validations, where there is a validation set.
+    pub validate_every: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            steps: 2000,
+            batch: 128,
+            rule: Rule::adam(),
+            rate: 0.03,
+            schedule: Schedule::Cosine,
+            generative: 0.1,
+            penalty: 0.0,
+            drop_inputs: 0.0,
+            drop_nodes: Vec::new(),
+            shift: 0,
+            leaf_rate: 0.0,
+            leaves: LeafStart::default(),
+            spread: 1.0,
+            prior: Prior::Uniform,
+            validate_every: 1000,
+            seed: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Says which setting is out of range.
+    pub fn check(&self) -> Result<()> {
+        let probability = |p: &f64| (0.0..=1.0).contains(p);
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let natural = |x: f64| x.is_finite() && x >= 0.0;
+        let checks = [
+            ("steps", "at least 1", self.steps > 0, self.steps.to_string()),
+            ("batch", "from 1 to 65536", (1..=65536).contains(&self.batch), self.batch.to_string()),
+            ("rate", "a positive number", positive(self.rate), self.rate.to_string()),
+            ("generative", "a number from 0", natural(self.generative), self.generative.to_string()),
+            ("penalty", "a number from 0", natural(self.penalty), self.penalty.to_string()),
+            ("leaf_rate", "a number from 0", natural(self.leaf_rate), self.leaf_rate.to_string()),
+            ("spread", "a number from 0", natural(self.spread), self.spread.to_string()),
+            ("floor", "a positive number", positive(self.leaves.floor.into()), self.leaves.floor.to_string()),
+            ("structures", "at least 1", self.leaves.structures > 0, self.leaves.structures.to_string()),
+            ("drop_inputs", "from 0 to 1", probability(&self.drop_inputs), self.drop_inputs.to_string()),
+            ("drop_nodes", "from 0 to 1", self.drop_nodes.iter().all(probability), format!("{:?}", self.drop_nodes)),
+            ("validate_every", "at least 1", self.validate_every > 0, self.validate_every.to_string()),
+        ];
+        for (name, expected, fits, got) in checks {
+            if !fits {
+                return Err(Error::Setting { name, expected, got });
+            }
+        }
+        if self.rule == Rule::Em && self.rate > 1.0 {
+            return Err(Error::Setting { name: "rate", expected: "at most 1 for EM", got: self.rate.to_string() });
+        }
+        self.rule.check()
+    }
+}
+
+/// Rows to learn from or to be judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// (n, width), NaN is missing.
+    pub values: &'a [f32],
+    /// (n): a class, or −1 where missing. Empty: all missing.
+    pub labels: &'a [i64],
+    /// (n) weights of rows that are not negative, or empty for all one.
+    pub weights: &'a [f32],
+}
+
+impl<'a> Data<'a> {
+    /// Rows with labels.
+    pub fn new(values: &'a [f32], labels: &'a [i64]) -> Self {
+        Self { values, labels, weights: &[] }
+    }
+
+    fn label(&self, row: usize) -> i64 {
+        self.labels.get(row).copied().unwrap_or(-1)
+    }
+
+    /// How many rows there are, or what is wrong with them.
+    pub fn check(&self, model: &Model) -> Result<usize> {
+        let rows = check_rows(&model.structure, self.values)?;
+        if rows == 0 {
+            return Err(Error::Empty { what: "row" });
+        }
+        for (what, length) in [("labels", self.labels.len()), ("row weights", self.weights.len())] {
+            if length != 0 && length != rows {
+                return Err(Error::shape(what, rows, length));
+            }
+        }
+        let last = model.structure.classes - 1;
+        if let Some(row) = self.labels.iter().position(|&label| !(-1..=last as i64).contains(&label)) {
+            return Err(Error::Label { row, label: self.labels[row], last });
+        }
+        let total: f64 = self.weights.iter().map(|&w| f64::from(w)).sum();
+        let wrong = self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0)) || (!self.weights.is_empty() && total == 0.0);
+        if wrong {
+            let expected = "finite numbers from 0, not all 0";
+            return Err(Error::Setting { name: "row weights", expected, got: format!("a sum of {total}") });
+        }
+        Ok(rows)
+    }
+
+    /// Labels' counts; an error for a class that has none.
+    fn class_counts(&self, classes: usize) -> Result<Vec<f64>> {
+        let mut counts = vec![0.0; classes];
+        self.labels.iter().filter(|&&l| l >= 0).for_each(|&label| counts[label as usize] += 1.0);
+        match counts.iter().position(|&count| count == 0.0) {
+            Some(class) if classes > 1 => Err(Error::ClassWithoutExamples { class }),
+            _ => Ok(counts),
+        }
+    }
+}
+
+/// What the caller hears after each step.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Steps done.
+    pub step: usize,
+    /// Steps in all.
+    pub steps: usize,
+    /// The step's batch.
+    pub loss: Loss,
+    /// Its objective a row.
+    pub objective: f64,
+    /// The validation set, where it was scored after this step.
+    pub validation: Option<Loss>,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proceed {
+    /// The next step.
+    Continue,
+    /// Stop here; the trainer can be asked for a checkpoint or the model.
+    Stop,
+}
+
+/// The best model on the validation set so far.
+#[derive(Clone, Debug)]
+pub struct Best {
+    /// Steps done when it was scored.
+    pub step: usize,
+    /// Accuracy, or mean log P(X) where there is one class.
+    pub score: f64,
+    /// Its weights.
+    pub weights: Weights,
+}
+
+/// Memory of the rule, in the shape of the weights.
+pub(crate) struct Memory {
+    pub levels: Vec<Vec<Moments>>,           // by tree, level
+    pub classes: Moments,
+    pub families: Vec<Vec<Vec<Moments>>>,    // by tree, family, coordinate; empty where leaves are frozen
+}
+
+/// A training run.
+pub struct Trainer {
+    pub(crate) model: Model,
+    pub(crate) settings: Settings,
+    pub(crate) step: usize,
+    pub(crate) best: Option<Best>,
+    pub(crate) memory: Memory,
+    prepared: Prepared,
+    activations: Activations,
+    gradient: Gradient,
+    counts: Gradient, // flows of samples the guard computed again; zeros otherwise
+    batch: Batch,
+    labels: Vec<i64>,
+    weights: Vec<f32>,
+    seeds: Vec<f32>,
+    placements: Vec<Vec<u32>>, // by shift, row-major
+    order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
+    recomputed: usize,
+}
+
+impl Trainer {
+    /// Starts leaves and weights. `model` gives structure, scaling and names; its weights are drawn anew.
+    pub fn new(mut model: Model, settings: Settings, data: &Data<'_>) -> Result<Self> {
+        settings.check()?;
+        model.scaling.check(model.structure.width())?;
+        data.check(&model)?;
+        let counts = data.class_counts(model.structure.classes)?;
+        model.weights = Weights::random(&model.structure, settings.spread, settings.seed);
+        start_leaves(&mut model, data.values, &settings.leaves, settings.seed);
+        let uniform = vec![1.0; model.structure.classes];
+        model.set_prior(match &settings.prior {
+            Prior::Labels if model.structure.classes > 1 => &counts,
+            Prior::Given(prior) => prior,
+            _ => &uniform,
+        })?;
+        Self::with_model(model, settings)
+    }
+
+    /// Goes on from a model as it is, with fresh memory: fine-tuning.
+    pub fn with_model(model: Model, settings: Settings) -> Result<Self> {
+        settings.check()?;
+        let moments = |mixing: &crate::mixing::Mixing| Moments::new(mixing.logits.len());
+        let of_family = |family: &crate::leaves::Family| {
+            Statistics::new(family).gradient(family).iter().map(|free| Moments::new(free.len())).collect::<Vec<_>>()
+        };
+        let trees = &model.weights.trees;
+        let families = |t: &crate::weights::TreeWeights| t.families.iter().map(of_family).collect();
+        let memory = Memory {
+            levels: trees.iter().map(|t| t.levels.iter().map(moments).collect()).collect(),
+            classes: moments(&model.weights.classes),
+            families: if settings.leaf_rate > 0.0 { trees.iter().map(families).collect() } else { Vec::new() },
+        };
+        let reach = settings.shift as isize;
+        let shifts = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
+        let gradient = Gradient::new(&model.structure, &model.weights);
+        Ok(Self {
+            prepared: Prepared::new(&model.weights, true),
+            placements: shifts.map(|shift| model.structure.placement(shift)).collect(),
+            counts: gradient.clone(),
+            gradient,
+            activations: Activations::new(),
+            batch: Batch::default(),
+            labels: Vec::new(),
+            weights: Vec::new(),
+            seeds: Vec::new(),
+            order: Vec::new(),
+            step: 0,
+            best: None,
+            recomputed: 0,
+            model,
+            settings,
+            memory,
+        })
+    }
+
+    /// Steps done.
+    pub fn steps_done(&self) -> usize {
+        self.step
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Samples so far whose gradient the guard computed again in f64.
+    pub fn recomputed(&self) -> usize {
+        self.recomputed
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The best model on the validation set, or the last one where there was none.
+    pub fn into_model(self) -> Model {
+        let Self { mut model, best, .. } = self;
+        if let Some(best) = best {
+            model.weights = best.weights;
+        }
+        model
+    }
+
+    /// Trains to the last step, telling `heard` after each.
+    pub fn run(
+        &mut self,
+        data: &Data<'_>,
+        validation: Option<&Data<'_>>,
+        heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
+    ) -> Result<()> {
+        data.check(&self.model)?;
+        validation.map(|v| v.check(&self.model)).transpose()?;
+        while self.step < self.settings.steps {
+            let loss = self.advance(data)?;
+            let due = self.step % self.settings.validate_every == 0 || self.step == self.settings.steps;
+            let judged = validation.filter(|_| due).map(|set| self.validate(set));
+            let objective = loss.objective(self.settings.generative);
+            let progress =
+                Progress { step: self.step, steps: self.settings.steps, loss, objective, validation: judged };
+            if heard(self, &progress) == Proceed::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One step on checked data.
+    pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
+        self.fill(data);
+        let dropped = self.drop_nodes();
+        let structure = &self.model.structure;
+        self.activations.upward(structure, &self.prepared, &self.batch, &dropped, Keep::Everything);
+        let target = match self.settings.rule {
+            Rule::Em => Target::Likelihood,
+            _ => Target::Objective(self.settings.generative),
+        };
+        let scores = self.activations.log_likelihood();
+        let mut loss =
+            loss_and_seeds(scores, &self.model.log_prior, &self.labels, &self.weights, target, &mut self.seeds);
+        let doubtful = self.activations.doubtful_gradients(structure.classes, &self.seeds);
+        let exact = if doubtful.is_empty() { Vec::new() } else { self.recompute(&doubtful, &dropped, target, &mut loss) };
+        let objective = loss.objective(self.settings.generative);
+        if !objective.is_finite() {
+            return Err(Error::Diverged { step: self.step, loss: objective });
+        }
+        let structure = &self.model.structure;
+        let to_leaves = self.settings.leaf_rate > 0.0;
+        self.activations.downward(structure, &self.prepared, &self.seeds, to_leaves);
+        self.activations.weight_gradients(structure, &mut self.gradient);
+        self.update(&exact);
+        self.step += 1;
+        Ok(loss)
+    }
+
+    /// Scores a set without touching the training, and keeps the model if it is the best so far.
+    fn validate(&mut self, set: &Data<'_>) -> Loss {
+        const ROWS: usize = 256;
+        let width = self.model.structure.width();
+        let mut total = Loss::default();
+        for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
+            self.model.fill(rows, (0, 0), &mut self.batch);
+            let count = self.batch.rows;
+            self.activations.upward(&self.model.structure, &self.prepared, &self.batch, &[], Keep::Scores);
+            self.activations.guard_scores(&self.model.structure, &self.model.weights, &self.batch);
+            let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
+            let weights = set.weights.get(index * ROWS..index * ROWS + count).unwrap_or_default();
+            let scores = self.activations.log_likelihood();
+            let target = Target::Objective(self.settings.generative);
+            total.add(&loss_and_seeds(scores, &self.model.log_prior, &labels, weights, target, &mut self.seeds));
+        }
+        let score = if self.model.structure.classes > 1 { total.accuracy() } else { -total.generative / total.weight };
+        if self.best.as_ref().is_none_or(|best| score > best.score) {
+            self.best = Some(Best { step: self.step, score, weights: self.model.weights.clone() });
+        }
+        total
+    }
+
+    /// The rows of this step: shuffled, shifted, with random holes.
+    fn fill(&mut self, data: &Data<'_>) {
+        let (size, seed, step) = (self.settings.batch, self.settings.seed, self.step as u32);
+        let structure = &self.model.structure;
+        let width = structure.width();
+        let rows = data.values.len() / width;
+        let picked: Vec<usize> =
+            (0..size).map(|b| pick(&mut self.order, seed, self.step * size + b, rows)).collect();
+        self.labels.clear();
+        self.labels.extend(picked.iter().map(|&row| data.label(row)));
+        self.weights.clear();
+        self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
+        self.batch.clear(structure, size);
+        let scaled: Vec<bool> = structure.row_kinds().iter().map(|&kind| values_of(kind).is_none()).collect();
+        let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
+        let frame_len = self.batch.width;
+        let (scaling, placements) = (&self.model.scaling, &self.placements);
+        self.batch.values.par_chunks_mut(frame_len).zip(&picked).enumerate().for_each(|(b, (frame, &row))| {
+            let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
+            let places = match placements.len() {
+                1 => &placements[0],
+                count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
+            };
+            let numbers = &data.values[row * width..(row + 1) * width];
+            for (column, (&x, &place)) in numbers.iter().zip(places).enumerate() {
+                let hole = threshold > 0 && u64::from(holes.next_u32()) < threshold;
+                if !hole && place != OUTSIDE {
+                    frame[place as usize] = if scaled[column] { scaling.apply(column, x) } else { x };
+                }
+            }
+        });
+    }
+
+    /// Nodes to sum out at this step, by tree and layer.
+    fn drop_nodes(&self) -> Vec<Vec<Dropped>> {
+        let rows = self.settings.batch;
+        let word_count = words(rows);
+        let trees = &self.model.structure.trees;
+        let layers = |t: usize| self.settings.drop_nodes.len().min(trees[t].levels.len() + 1);
+        let empty = |t: usize| (0..layers(t)).map(|l| vec![0; trees[t].nodes(l) * word_count]).collect();
+        let mut masks: Vec<Vec<Dropped>> = (0..trees.len()).map(empty).collect();
+        if self.settings.drop_nodes.iter().all(|&p| p == 0.0) {
+            return masks;
+        }
+        for b in 0..rows {
+            let mut random = Stream::new(self.settings.seed, Purpose::Nodes, self.step as u32, b as u32);
+            for tree_masks in &mut masks {
+                for (mask, &p) in tree_masks.iter_mut().zip(&self.settings.drop_nodes).filter(|(_, p)| **p > 0.0) {
+                    for node in mask.chunks_exact_mut(word_count) {
+                        node[b / CHUNK] |= u64::from(random.chance(p)) << (b % CHUNK);
+                    }
+                }
+            }
+        }
+        masks
+    }
+
+    /// Scores and flows of doubtful samples in f64 log space; their seeds become zero for the fast way down.
+    fn recompute(
+        &mut self,
+        doubtful: &[usize],
+        dropped: &[Vec<Dropped>],
+        target: Target,
+        loss: &mut Loss,
+    ) -> Vec<(usize, reference::Flows)> {
+        let (structure, weights) = (&self.model.structure, &self.model.weights);
+        let k = structure.classes;
+        let logs = LogWeights::new(structure, weights);
+        let word_count = words(self.batch.rows);
+        let batch = &self.batch;
+        let passes: Vec<reference::Upward> = doubtful
+            .par_iter()
+            .map(|&b| reference::upward(structure, weights, &logs, batch.row(b), &is_dropped(dropped, word_count, b)))
+            .collect();
+        let mut scores = self.activations.log_likelihood().to_vec();
+        for (&b, pass) in doubtful.iter().zip(&passes) {
+            scores[b * k..(b + 1) * k].copy_from_slice(&pass.log_likelihood);
+        }
+        let prior = &self.model.log_prior;
+        *loss = loss_and_seeds(&scores, prior, &self.labels, &self.weights, target, &mut self.seeds);
+        let seeds = &self.seeds;
+        let exact = doubtful.par_iter().zip(&passes).map(|(&b, pass)| {
+            let seeds: Vec<f64> = seeds[b * k..(b + 1) * k].iter().map(|&seed| seed.into()).collect();
+            (b, reference::flows(structure, &logs, pass, &seeds, &is_dropped(dropped, word_count, b)))
+        });
+        let exact = exact.collect();
+        doubtful.iter().for_each(|&b| self.seeds[b * k..(b + 1) * k].fill(0.0));
+        self.recomputed += doubtful.len();
+        exact
+    }
+
+    /// Moves everything by the gradient, to which the exact flows of doubtful samples are added.
+    fn update(&mut self, exact: &[(usize, reference::Flows)]) {
+        let settings = &self.settings;
+        let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
+        let step = Step::new(settings.rule, rate, settings.penalty, self.step);
+        add_flows(&self.model, exact, &mut self.counts);
+        if settings.leaf_rate > 0.0 {
+            let mut sums = self.activations.leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
+            add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
+            let leaf_step = Step::new(settings.rule, rate * settings.leaf_rate, 0.0, self.step);
+            for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
+                for (f, family) in tree.families.iter_mut().enumerate() {
+                    let moments = &mut self.memory.families[t][f];
+                    update_family(&leaf_step, family, moments, &sums[t][f], settings.leaves.floor);
+                    self.prepared.tables[t][f] = crate::leaves::Table::new(family);
+                }
+            }
+        }
+        for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
+            for (l, mixing) in tree.levels.iter_mut().enumerate() {
+                let counts = if exact.is_empty() { &[][..] } else { &self.counts.levels[t][l] };
+                let (simplex, moments) = (&mut self.prepared.levels[t][l], &mut self.memory.levels[t][l]);
+                update_mixing(&step, mixing, simplex, moments, &self.gradient.levels[t][l], counts);
+            }
+        }
+        if self.model.structure.class_rows == ClassRows::Mixing {
+            let counts = if exact.is_empty() { &[][..] } else { &self.counts.classes };
+            let (mixing, simplex) = (&mut self.model.weights.classes, &mut self.prepared.classes);
+            update_mixing(&step, mixing, simplex, &mut self.memory.classes, &self.gradient.classes, counts);
+        }
+    }
+}
+
+/// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.
+fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize) -> usize {
+    let epoch = place / rows;
+    if !order.iter().any(|(known, _)| *known == epoch) {
+        order.retain(|(known, _)| known + 1 == epoch);
+        order.push((epoch, Stream::new(seed, Purpose::Shuffle, epoch as u32, 0).permutation(rows)));
+    }
+    let permutation = order.iter().find(|(known, _)| *known == epoch).map(|(_, permutation)| permutation);
+    permutation.map_or(0, |permutation| permutation[place % rows] as usize)
+}
+
+fn is_dropped(dropped: &[Vec<Dropped>], word_count: usize, b: usize) -> impl Fn(usize, usize, usize) -> bool {
+    move |t, l, node| {
+        let mask = dropped[t].get(l).and_then(|mask| mask.get(node * word_count + b / CHUNK));
+        mask.is_some_and(|mask| mask >> (b % CHUNK) & 1 == 1)
+    }
+}
+
+/// Sets `counts` to the pair flows of the samples computed again.
+fn add_flows(model: &Model, exact: &[(usize, reference::Flows)], counts: &mut Gradient) {
+    if exact.is_empty() {
+        return;
+    }
+    counts.levels.iter_mut().flatten().for_each(|level| level.fill(0.0));
+    counts.classes.fill(0.0);
+    for (_, flows) in exact {
+        for (t, tree) in model.structure.trees.iter().enumerate() {
+            for (l, level) in tree.levels.iter().enumerate() {
+                let mixing = &model.weights.trees[t].levels[l];
+                for (j, pairs) in flows.pairs[t][l].iter().enumerate() {
+                    for (i, &pair) in pairs.iter().enumerate() {
+                        let (c, a) = (i / mixing.columns, i % mixing.columns);
+                        counts.levels[t][l][mixing.place(level.weight_of[j] as usize, c, a)] += pair as f32;
+                    }
+                }
+            }
+        }
+        let classes = &model.weights.classes;
+        for (i, &flow) in flows.classes.iter().enumerate() {
+            counts.classes[classes.place(0, i / classes.columns, i % classes.columns)] += flow as f32;
+        }
+    }
+}
+
+fn add_leaf_flows(
+    model: &Model,
+    prepared: &Prepared,
+    batch: &Batch,
+    exact: &[(usize, reference::Flows)],
+    sums: &mut [Vec<Statistics>],
+) {
+    for (b, flows) in exact {
+        for (t, tree) in model.structure.trees.iter().enumerate() {
+            for (position, flow) in tree.positions.iter().zip(&flows.leaves[t]) {
+                let f = position.family as usize;
+                sums[t][f].add(&prepared.tables[t][f], &position.inputs, batch.row(*b), |d| flow[d] as f32);
+            }
+        }
+    }
+}
