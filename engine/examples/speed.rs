@@ -45,7 +45,8 @@ fn main() -> Result<(), Error> {
             batch as f64 / seconds
         );
     };
-    let open = Settings { drop_inputs: 0.0, drop_nodes: vec![], shift: 0, batch, steps: 1_000_000, ..preset.settings.clone() };
+    let open =
+        Settings { drop_inputs: 0.0, drop_nodes: vec![], shift: 0, batch, steps: 1_000_000, ..preset.settings.clone() };
     let holes = Settings { batch, steps: 1_000_000, ..preset.settings.clone() };
     for (job, settings) in [("train", open), ("train-preset", holes)] {
         let mut trainer = Trainer::new(model.clone(), settings, &data)?;

@@ -5,9 +5,9 @@
 //! so the number of threads changes no bit.
 
 use crate::batch::{Batch, CHUNK, Dropped, Layer, Rows, bits};
-use crate::kernel::{arch, padded, panels};
+use crate::kernel::{arch, padded};
 use crate::leaves::{self, Statistics};
-use crate::mixing::{Segment, gradient_panel};
+use crate::mixing::{Scratch, Segment, gradient_panel};
 use crate::product::{self, Child, Scales, TINY};
 use crate::reference::{self, LogWeights};
 use crate::structure::{Structure, Tree};
@@ -42,16 +42,16 @@ pub enum Keep {
 /// The buffers of passes over batches; they grow to the largest batch seen and are used again.
 #[derive(Default)]
 pub struct Activations {
-    rows: Vec<Rows>,             // by tree
-    layers: Vec<Vec<Buffers>>,   // by tree, layer
-    root_phi: Vec<f32>,          // (B, padded tops)
-    root_factor: Vec<f32>,       // (B, trees): scale of a tree's top within the root's row
-    root_scale: Vec<f64>,        // (B)
-    root_lost: Vec<f32>,         // (B)
-    root_psi: Vec<f32>,          // (B, padded K)
-    root_dpsi: Vec<f32>,         // (B, padded K)
-    root_dphi: Vec<f32>,         // (B, padded tops)
-    log_likelihood: Vec<f64>,    // (B, K)
+    rows: Vec<Rows>,           // by tree
+    layers: Vec<Vec<Buffers>>, // by tree, layer
+    root_phi: Vec<f32>,        // (B, padded tops)
+    root_factor: Vec<f32>,     // (B, trees): scale of a tree's top within the root's row
+    root_scale: Vec<f64>,      // (B)
+    root_lost: Vec<f32>,       // (B)
+    root_psi: Vec<f32>,        // (B, padded K)
+    root_dpsi: Vec<f32>,       // (B, padded K)
+    root_dphi: Vec<f32>,       // (B, padded tops)
+    log_likelihood: Vec<f64>,  // (B, K)
     samples: usize,
     recomputed: usize,
 }
@@ -318,9 +318,10 @@ impl Activations {
     pub fn doubtful_gradients(&self, classes: usize, seeds: &[f32]) -> Vec<usize> {
         let doubtful = |&b: &usize| {
             let psi = &self.root_psi[b * padded(classes)..][..classes];
-            let harm = psi.iter().zip(&seeds[b * classes..]).map(|(&value, &seed)| {
-                f64::from(seed.abs()) * f64::from(self.root_lost[b]) / f64::from(value)
-            });
+            let harm = psi
+                .iter()
+                .zip(&seeds[b * classes..])
+                .map(|(&value, &seed)| f64::from(seed.abs()) * f64::from(self.root_lost[b]) / f64::from(value));
             let harm: f64 = harm.sum();
             harm.is_nan() || harm > GRADIENT_TOLERANCE
         };
@@ -410,39 +411,30 @@ impl Activations {
         });
     }
 
-    /// dW of everything after a downward pass, into `gradient`.
-    pub fn weight_gradients(&self, s: &Structure, gradient: &mut Gradient) {
-        for (t, tree) in s.trees.iter().enumerate() {
-            for l in 1..=tree.levels.len() {
-                self.level_gradient(t, l, tree, &gradient.nodes_of[t][l - 1], &mut gradient.levels[t][l - 1]);
-            }
-        }
-        let (columns, width) = (s.root_channels(), padded(s.classes));
-        let pieces = cut(&mut gradient.classes, panels(width).map(|(_, wide)| wide * columns));
-        for ((c, wide), piece) in panels(width).zip(pieces) {
-            let all = Segment { count: self.samples, phi: &self.root_phi, dpsi: &self.root_dpsi };
-            gradient_panel(arch(), (columns, width, c, wide), std::iter::once(all), &mut Vec::new(), piece);
-        }
-    }
-
-    fn level_gradient(&self, t: usize, l: usize, tree: &Tree, nodes_of: &[Vec<usize>], out: &mut [f32]) {
+    /// dW of one panel of a level's matrix after a downward pass: rows c to c + wide. `nodes` are those the matrix mixes.
+    pub fn panel_gradient(
+        &self,
+        scratch: &mut Scratch,
+        (t, tree, l): (usize, &Tree, usize),
+        nodes: &[usize],
+        (c, wide): (usize, usize),
+    ) {
         let (columns, width) = (tree.channels(l - 1), padded(tree.channels(l)));
         let (layer, words, buffers) = (&self.rows[t].layers[l - 1], self.rows[t].words, &self.layers[t][l - 1]);
-        let a_wide = padded(columns);
-        let shapes: Vec<_> =
-            (0..nodes_of.len()).flat_map(|m| panels(width).map(move |(c, wide)| (m, c, wide))).collect();
-        let pieces = cut(out, shapes.iter().map(|(_, _, wide)| wide * columns));
-        let arch = arch();
-        let run = |pack: &mut Vec<f32>, ((matrix, c, wide), piece): ((usize, usize, usize), &mut [f32])| {
-            let keys = nodes_of[matrix].iter().flat_map(|j| (0..words).map(move |w| j * words + w));
-            let segments = keys.map(|key| Segment {
-                count: layer.count(key),
-                phi: &buffers.phi[layer.first[key] * a_wide..],
-                dpsi: &buffers.psi[layer.first[key] * width..],
-            });
-            gradient_panel(arch, (columns, width, c, wide), segments, pack, piece);
-        };
-        shapes.into_par_iter().zip(pieces).for_each_init(Vec::new, run);
+        let keys = nodes.iter().flat_map(|j| (0..words).map(move |w| j * words + w));
+        let segments = keys.map(|key| Segment {
+            count: layer.count(key),
+            phi: &buffers.phi[layer.first[key] * padded(columns)..],
+            dpsi: &buffers.psi[layer.first[key] * width..],
+        });
+        gradient_panel(arch(), (columns, width, c, wide), segments, scratch);
+    }
+
+    /// dW of one panel of the class rows.
+    pub fn class_gradient(&self, scratch: &mut Scratch, s: &Structure, (c, wide): (usize, usize)) {
+        let all = Segment { count: self.samples, phi: &self.root_phi, dpsi: &self.root_dpsi };
+        let shape = (s.root_channels(), padded(s.classes), c, wide);
+        gradient_panel(arch(), shape, std::iter::once(all), scratch);
     }
 
     /// Leaf statistics of every tree and family after a downward pass to the leaves.
@@ -540,31 +532,4 @@ fn tops_of<'a>(s: &Structure, rows: &[Rows], layers: &'a [Vec<Buffers>], word: u
         Top { phi, log_scale: buffers.log_scale[row], lost: buffers.lost[row] }
     };
     s.trees.iter().enumerate().map(top).collect()
-}
-
-/// dW of every matrix, in panels as `Mixing` keeps them.
-#[derive(Clone, Debug)]
-pub struct Gradient {
-    /// By tree, level.
-    pub levels: Vec<Vec<Vec<f32>>>,
-    /// W_top.
-    pub classes: Vec<f32>,
-    nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
-}
-
-impl Gradient {
-    /// Zeros in the shape of the weights.
-    pub fn new(s: &Structure, weights: &Weights) -> Self {
-        let zeros = |mixing: &crate::mixing::Mixing| vec![0.0; mixing.logits.len()];
-        let nodes = |level: &crate::structure::Level| {
-            let mut nodes = vec![Vec::new(); level.matrices()];
-            level.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes[matrix as usize].push(node));
-            nodes
-        };
-        Self {
-            levels: weights.trees.iter().map(|t| t.levels.iter().map(zeros).collect()).collect(),
-            classes: zeros(&weights.classes),
-            nodes_of: s.trees.iter().map(|t| t.levels.iter().map(nodes).collect()).collect(),
-        }
-    }
 }

@@ -8,8 +8,8 @@
 //! probability      P(x_m = v | x_o) = Σ_d r_i(d) p(v|d)
 //! ```
 //!
-//! With several trees, the responsibilities of one tree sum to that tree's posterior weight, and the sums above run over
-//! all trees. Given a class, everything is given that class too.
+//! With several trees, the responsibilities of one tree sum to that tree's posterior weight, and the sums above run
+//! over all trees. Given a class, everything is given that class too.
 //!
 //! ```
 //! use sumout::queries::Predictor;
@@ -90,20 +90,17 @@ impl Beliefs {
         }
     }
 
-    /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model.
+    /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model; NaN where nothing
+    /// is possible.
     fn moments(&self, column: usize, kind: Kind, values: &[f64]) -> (f64, f64) {
+        let total = if kind == Kind::Gaussian { self.weight[column] } else { values.iter().sum() };
         match kind {
-            Kind::Gaussian => {
-                let weight = self.weight[column];
-                (self.mean[column] + 0.0 / weight, self.spread[column] / weight) // NaN where nothing is possible
-            }
-            Kind::Bernoulli => {
-                let p = values[1] / (values[0] + values[1]);
-                (p, p * (1.0 - p))
-            }
+            _ if total == 0.0 => (f64::NAN, f64::NAN),
+            Kind::Gaussian => (self.mean[column], self.spread[column] / total),
+            Kind::Bernoulli => (values[1] / total, values[0] * values[1] / (total * total)),
             Kind::Categorical(_) => {
                 let best = (1..values.len()).fold(0, |best, v| if values[v] > values[best] { v } else { best });
-                (best as f64, 1.0 - values[best] / values.iter().sum::<f64>())
+                (best as f64, 1.0 - values[best] / total)
             }
         }
     }
@@ -188,7 +185,7 @@ impl Predictor {
                 all[t][start..].par_chunks_mut(row).enumerate().for_each_init(Vec::new, |flow, (b, to)| {
                     for (i, to) in to.chunks_exact_mut(tree.components).enumerate() {
                         flows.of(t, i, b, flow);
-                        to.iter_mut().zip(flow).for_each(|(to, flow)| *to = *flow as f32);
+                        to.iter_mut().zip(&*flow).for_each(|(to, flow)| *to = *flow as f32);
                     }
                 });
             }
@@ -233,7 +230,9 @@ impl Predictor {
         for &column in columns {
             match self.columns.kinds.get(column).map(|&kind| values_of(kind)) {
                 Some(Some(values)) => counts.push(values),
-                Some(None) => return Err(Error::shape(format!("column {column}"), "a discrete column", "real numbers")),
+                Some(None) => {
+                    return Err(Error::shape(format!("column {column}"), "a discrete column", "real numbers"));
+                }
                 None => {
                     let width = self.model.structure.width();
                     return Err(Error::shape("column", format!("a number from 0 to {}", width - 1), column));

@@ -263,7 +263,8 @@ mod tests {
                 });
                 for r in 0..rows {
                     for c in 0..out_row {
-                        let sum: f32 = (0..depth).map(|k| a[r * a_row + k] * b.get(k * b_step + c).unwrap_or(&0.0)).sum();
+                        let sum: f32 =
+                            (0..depth).map(|k| a[r * a_row + k] * b.get(k * b_step + c).unwrap_or(&0.0)).sum();
                         let old = before[r * out_row + c];
                         let expected = if c >= columns { old } else { sum + if add { old } else { 0.0 } };
                         assert!((out[r * out_row + c] - expected).abs() < 1e-4, "{rows} {depth} {columns} {r} {c}");
@@ -288,7 +289,8 @@ mod tests {
 
     #[test]
     fn exponential() {
-        let x: Vec<f32> = (0..200_000).map(|i| -(i as f32) * 5e-4).chain([-1e30; 15]).chain([f32::NEG_INFINITY]).collect();
+        let x: Vec<f32> =
+            (0..200_000).map(|i| -(i as f32) * 5e-4).chain([-1e30; 15]).chain([f32::NEG_INFINITY]).collect();
         let mut ours = x.clone();
         arch().dispatch(Exp(&mut ours));
         for (&x, &ours) in x.iter().zip(&ours) {

@@ -39,6 +39,16 @@ pub enum Coordinate {
     },
 }
 
+impl Coordinate {
+    /// Every free parameter: (μ, log σ) side by side, or logits.
+    pub fn free_mut(&mut self) -> Vec<&mut f32> {
+        match self {
+            Self::Gaussian { mean, log_sigma } => mean.iter_mut().chain(log_sigma).collect(),
+            Self::Discrete { logits } => logits.iter_mut().collect(),
+        }
+    }
+}
+
 /// The components of one leaf family: a coordinate for each number of its local structures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
@@ -416,7 +426,11 @@ mod tests {
                     let mut family = family.clone();
                     match &mut family.coordinates[s] {
                         Coordinate::Gaussian { mean, log_sigma } => {
-                            if i < 2 { mean[i] += by } else { log_sigma[i - 2] += by }
+                            if i < 2 {
+                                mean[i] += by
+                            } else {
+                                log_sigma[i - 2] += by
+                            }
                         }
                         Coordinate::Discrete { logits } => logits[i] += by,
                     }

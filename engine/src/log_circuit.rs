@@ -9,14 +9,15 @@
 //! ```
 //!
 //! Unlike `reference.rs` it divides every node by its largest channel, so that an outlier of log-density −10⁶⁰ does not
-//! swallow the weights beside it, and it keeps log W in lines (one for each a, all c side by side), so that the loop over
-//! c runs in vectors.
+//! swallow the weights beside it, and it keeps log W in lines (one for each a, all c side by side), so that the loop
+//! over c runs in vectors.
 //!
 //! ```
 //! use sumout::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 //! use sumout::structure::{Sharing, Structure};
 //! use sumout::Model;
-//! let model = Model::random(Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 2)?, 1.0, 7);
+//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 2)?;
+//! let model = Model::random(structure, 1.0, 7);
 //! let leaves: Vec<Vec<LeafTable>> =
 //!     model.weights.trees.iter().map(|tree| tree.families.iter().map(LeafTable::new).collect()).collect();
 //! let circuit = LogCircuit::new(&model.structure, &model.weights);
@@ -31,7 +32,7 @@ use crate::kernel::{arch, log_sum_exp};
 use crate::leaves::{Coordinate, Family};
 use crate::mixing::Mixing;
 use crate::random::Stream;
-use crate::structure::{ClassRows, OUTSIDE, Structure};
+use crate::structure::{ClassRows, OUTSIDE, Structure, Tree};
 use crate::weights::Weights;
 
 const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
@@ -129,12 +130,13 @@ impl LeafTable {
     pub fn draw(&self, s: usize, d: usize, stream: &mut Stream) -> f64 {
         match &self.densities[s] {
             Density::Gaussian { mean, sigma, .. } => mean[d] + sigma[d] * stream.normal(),
-            Density::Discrete { prob, .. } => {
-                stream.pick(prob.iter().skip(d).step_by(self.components).copied()) as f64
-            }
+            Density::Discrete { prob, .. } => stream.pick(prob.iter().skip(d).step_by(self.components).copied()) as f64,
         }
     }
 }
+
+/// The state of a node that was not reached.
+pub const NOWHERE: u32 = u32::MAX;
 
 /// How the states of a child are joined.
 #[derive(Clone, Copy, Debug)]
@@ -152,8 +154,8 @@ pub enum Join<'a> {
 /// log W of one level.
 #[derive(Clone, Debug)]
 struct Lines {
-    rows: usize,    // C
-    columns: usize, // A
+    rows: usize,     // C
+    columns: usize,  // A
     log_w: Vec<f64>, // (matrices, A, C)
 }
 
@@ -197,9 +199,7 @@ impl LogCircuit {
         let k = structure.classes;
         let classes = match structure.class_rows {
             ClassRows::Mixing => (0..k).flat_map(|y| weights.classes.log_row(0, y)).collect(),
-            ClassRows::Identity => {
-                (0..k * k).map(|i| if i / k == i % k { 0.0 } else { f64::NEG_INFINITY }).collect()
-            }
+            ClassRows::Identity => (0..k * k).map(|i| if i / k == i % k { 0.0 } else { f64::NEG_INFINITY }).collect(),
         };
         Self { trees: weights.trees.iter().map(|t| t.levels.iter().map(Lines::new).collect()).collect(), classes }
     }
@@ -243,14 +243,21 @@ impl LogCircuit {
     pub fn root(&self, s: &Structure, values: &LogValues, y: usize, to: &mut Vec<f64>) {
         let top = values.scale.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let tops = s.trees.iter().zip(&values.phi).zip(&values.scale);
-        let tops = tops.flat_map(|((tree, phi), scale)| phi[tree.levels.len()].iter().map(move |log| log + (scale - top)));
+        let tops =
+            tops.flat_map(|((tree, phi), scale)| phi[tree.levels.len()].iter().map(move |log| log + (scale - top)));
         let row = &self.classes[y * s.root_channels()..];
         to.clear();
         to.extend(tops.zip(row).map(|(log_phi, log_w)| log_phi + log_w));
     }
 
     /// `log W[c,a] + log φ_j(a)` for all a, into `to`: child j of a node of layer l that is in state c.
-    pub fn states(&self, s: &Structure, values: &LogValues, (t, l, j, c): (usize, usize, usize, usize), to: &mut Vec<f64>) {
+    pub fn states(
+        &self,
+        s: &Structure,
+        values: &LogValues,
+        (t, l, j, c): (usize, usize, usize, usize),
+        to: &mut Vec<f64>,
+    ) {
         let lines = &self.trees[t][l - 1];
         let matrix = lines.matrix(s.trees[t].levels[l - 1].weight_of[j] as usize);
         let phi = &values.phi[t][l - 1][j * lines.columns..][..lines.columns];
@@ -292,6 +299,28 @@ impl LogCircuit {
         }
         all
     }
+}
+
+/// Walks down from (layer, node, state); `choose(layer of the parent, child, state of the parent)` gives the state of
+/// the child. Returns the component of every position, [`NOWHERE`] for those that are not below.
+pub fn descend(
+    tree: &Tree,
+    from: (usize, usize, usize),
+    mut choose: impl FnMut(usize, usize, usize) -> usize,
+) -> Vec<u32> {
+    let (layer, node, state) = from;
+    let mut states = vec![NOWHERE; tree.nodes(layer)];
+    states[node] = state as u32;
+    for l in (1..=layer).rev() {
+        let mut below = vec![NOWHERE; tree.nodes(l - 1)];
+        for (children, &state) in tree.levels[l - 1].children.iter().zip(&states).filter(|(_, s)| **s != NOWHERE) {
+            for &j in children {
+                below[j as usize] = choose(l, j as usize, state as usize) as u32;
+            }
+        }
+        states = below;
+    }
+    states
 }
 
 fn zeros(buffer: &mut Vec<f64>, length: usize) {

@@ -263,7 +263,8 @@ mod tests {
             (row[2], row[3]) = (f32::NAN, f32::NAN); // pixel 1 has none left: 9 of 10 can be deleted
             let before = row.clone();
             Missing::NonZero(4).apply(&grid, &mut row, 0, seed).unwrap();
-            let deleted: Vec<usize> = (0..25).filter(|&i| row[2 * i + 1].is_nan() && !before[2 * i + 1].is_nan()).collect();
+            let deleted: Vec<usize> =
+                (0..25).filter(|&i| row[2 * i + 1].is_nan() && !before[2 * i + 1].is_nan()).collect();
             assert_eq!(deleted.len(), 4);
             assert!(deleted.iter().all(|&i| i < 10 && i != 1 && row[2 * i].is_nan()));
             deleted.iter().for_each(|&i| frequency[i] += 1);
@@ -292,9 +293,27 @@ mod tests {
         for text in ["clean", "iid:0.9", "iid:0", "rect:2x11", "nonzero:50", "nonzero:0"] {
             assert_eq!(text.parse::<Missing>().unwrap().to_string(), text);
         }
-        let nonsense =
-            ["", "cleanly", "clean:1", "iid", "iid:", "iid:1.5", "iid:-0.1", "iid:NaN", "rect:2", "rect:0x3", "rect:3x0", "rect:1001x3",
-             "rect:-1x3", "rect:1x2x3", "nonzero:", "nonzero:-5", "nonzero:1.5", "squares:1x2", "iid:0.5 "];
+        let nonsense = [
+            "",
+            "cleanly",
+            "clean:1",
+            "iid",
+            "iid:",
+            "iid:1.5",
+            "iid:-0.1",
+            "iid:NaN",
+            "rect:2",
+            "rect:0x3",
+            "rect:3x0",
+            "rect:1001x3",
+            "rect:-1x3",
+            "rect:1x2x3",
+            "nonzero:",
+            "nonzero:-5",
+            "nonzero:1.5",
+            "squares:1x2",
+            "iid:0.5 ",
+        ];
         for text in nonsense {
             let error = text.parse::<Missing>().unwrap_err();
             assert!(matches!(&error, Error::Setting { got, .. } if got == text), "{error}");

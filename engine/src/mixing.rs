@@ -92,12 +92,10 @@ impl Mixing {
         logits.into_iter().map(|logit| logit - norm).collect()
     }
 
-    /// Bounds of the panels of all matrices: (first number, columns, first row c) of each.
-    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> {
-        let length = self.matrix_len();
-        let (columns, width) = (self.columns, padded(self.rows));
-        (0..self.matrices)
-            .flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix * length + c * columns, wide, c)))
+    /// The panels of all matrices, in the order in which they lie: (matrix, columns, first row c) of each.
+    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let width = padded(self.rows);
+        (0..self.matrices).flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix, wide, c)))
     }
 }
 
@@ -133,40 +131,36 @@ impl Simplex {
     /// The same after the logits have changed.
     pub fn update(&mut self, mixing: &Mixing) {
         let arch = crate::kernel::arch();
-        let length = mixing.matrix_len();
-        self.weights.par_chunks_mut(length).zip(mixing.logits.par_chunks(length)).for_each(|(weights, logits)| {
-            for (c, wide) in panels(padded(mixing.rows)) {
-                let range = c * mixing.columns..(c + wide) * mixing.columns;
-                arch.dispatch(Softmax { logits: &logits[range.clone()], weights: &mut weights[range], wide });
-            }
-            clear_padding(weights, mixing.rows, mixing.columns);
+        let logits = cut_panels(&mixing.logits, mixing);
+        self.panels_mut().into_par_iter().zip(logits).for_each(|(mut panel, logits)| {
+            arch.dispatch(Softmax { logits, weights: panel.weights, wide: panel.wide });
+            panel.finish();
         });
-        self.transpose();
     }
 
-    /// W in panels, to be changed by the optimiser, which then calls [`Simplex::transpose`].
-    pub(crate) fn weights_mut(&mut self) -> &mut [f32] {
-        &mut self.weights
-    }
-
-    /// Brings the transposed panels up to date.
-    pub(crate) fn transpose(&mut self) {
-        if self.transposed.is_empty() {
-            return;
-        }
+    /// All panels of all matrices, each with its share of the transposed panels.
+    pub(crate) fn panels_mut(&mut self) -> Vec<PanelMut<'_>> {
         let (rows, columns) = (self.rows, self.columns);
-        let from = self.weights.par_chunks(columns * padded(rows));
-        self.transposed.par_chunks_mut(rows * padded(columns)).zip(from).for_each(|(to, from)| {
-            for (c0, wide) in panels(padded(rows)) {
-                for (a0, a_wide) in panels(padded(columns)) {
-                    for (c, a) in (0..wide).step_by(HALF).flat_map(|c| (0..a_wide).step_by(HALF).map(move |a| (c, a))) {
-                        let from = &from[c0 * columns + (a0 + a).min(columns) * wide..(c0 + wide) * columns];
-                        let start = a0 * rows + (c0 + c).min(rows) * a_wide;
-                        transpose_block(from, c, wide, &mut to[start..(a0 + a_wide) * rows], a, a_wide);
-                    }
+        let (c_wide, a_wide) = (padded(rows), padded(columns));
+        let matrices = self.weights.len() / (columns * c_wide);
+        let mut all = Vec::new();
+        let (mut weights, mut transposed) = (&mut self.weights[..], &mut self.transposed[..]);
+        for _ in 0..matrices {
+            let first = all.len();
+            for (c, wide) in panels(c_wide) {
+                let panel;
+                (panel, weights) = weights.split_at_mut(wide * columns);
+                all.push(PanelMut { wide, columns, real: wide.min(rows - c), weights: panel, transposed: Vec::new() });
+            }
+            for (_, a_wide) in panels(a_wide).filter(|_| !transposed.is_empty()).collect::<Vec<_>>() {
+                for panel in &mut all[first..] {
+                    let piece;
+                    (piece, transposed) = transposed.split_at_mut(panel.real * a_wide);
+                    panel.transposed.push(piece);
                 }
             }
-        });
+        }
+        all
     }
 
     /// `W[c,a]` of a matrix.
@@ -220,6 +214,59 @@ fn multiply(
     }
 }
 
+/// One panel of W.
+pub(crate) struct PanelMut<'a> {
+    /// Rows side by side.
+    pub wide: usize,
+    columns: usize,
+    real: usize, // rows that are not padding
+    /// (A, wide).
+    pub weights: &'a mut [f32],
+    transposed: Vec<&'a mut [f32]>, // by panel of a: (real, wide of that panel)
+}
+
+impl PanelMut<'_> {
+    /// After new weights: zeroes the rows that only fill the panel up, and brings the transposed share up to date.
+    pub fn finish(&mut self) {
+        if self.real < self.wide {
+            self.weights.chunks_exact_mut(self.wide).for_each(|line| line[self.real..].fill(0.0));
+        }
+        let width = padded(self.columns);
+        for (to, (a0, a_wide)) in self.transposed.iter_mut().zip(panels(width)) {
+            for (c, a) in (0..self.real).step_by(HALF).flat_map(|c| (0..a_wide).step_by(HALF).map(move |a| (c, a))) {
+                let from = &self.weights[(a0 + a).min(self.columns) * self.wide..];
+                transpose_block(from, c, self.wide, &mut to[c * a_wide..], a, a_wide);
+            }
+        }
+    }
+}
+
+/// Cuts numbers that lie in panels into one slice a panel.
+pub(crate) fn cut_panels<'a>(mut numbers: &'a [f32], mixing: &Mixing) -> Vec<&'a [f32]> {
+    let mut all = Vec::new();
+    for (_, wide, _) in mixing.panels() {
+        let panel;
+        (panel, numbers) = numbers.split_at(wide * mixing.columns);
+        all.push(panel);
+    }
+    all
+}
+
+/// The same for numbers to be changed.
+pub(crate) fn cut_panels_mut<'a>(
+    mut numbers: &'a mut [f32],
+    shapes: &[(usize, usize, usize)],
+    columns: usize,
+) -> Vec<&'a mut [f32]> {
+    let mut all = Vec::new();
+    for (_, wide, _) in shapes {
+        let panel;
+        (panel, numbers) = numbers.split_at_mut(wide * columns);
+        all.push(panel);
+    }
+    all
+}
+
 /// Rows that one matrix mixed: φ is (count, padded A) and dψ is (count, padded C).
 pub struct Segment<'a> {
     /// Rows.
@@ -230,19 +277,28 @@ pub struct Segment<'a> {
     pub dpsi: &'a [f32],
 }
 
-/// dW of one panel, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, summed over the segments in their order.
+/// Room for the gradient of one panel.
+#[derive(Default)]
+pub struct Scratch {
+    /// dW of the panel, (A, wide).
+    pub gradient: Vec<f32>,
+    pack: Vec<f32>, // columns of dψ side by side
+}
+
+/// dW of one panel into the scratch, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, summed over the segments in their order.
 pub fn gradient_panel<'a>(
     arch: Arch,
     (columns, width, c, wide): (usize, usize, usize, usize),
     segments: impl Iterator<Item = Segment<'a>>,
-    pack: &mut Vec<f32>,
-    gradient: &mut [f32],
+    scratch: &mut Scratch,
 ) {
+    let Scratch { gradient, pack } = scratch;
+    gradient.resize(columns * wide, 0.0);
     let mut add = false;
     for segment in segments.filter(|segment| segment.count > 0) {
-        pack.clear();
-        for b in 0..segment.count {
-            pack.extend_from_slice(&segment.dpsi[b * width + c..][..wide]);
+        match wide {
+            PANEL => pack_panel::<PANEL>(&segment, width, c, pack),
+            _ => pack_panel::<HALF>(&segment, width, c, pack),
         }
         arch.dispatch(Product {
             rows: columns,
@@ -250,7 +306,7 @@ pub fn gradient_panel<'a>(
             a: segment.phi,
             a_row: 1,
             a_step: padded(columns),
-            b: pack,
+            b: &pack[..segment.count * wide],
             b_step: wide,
             out: gradient,
             out_row: wide,
@@ -264,6 +320,14 @@ pub fn gradient_panel<'a>(
     }
 }
 
+/// Copies W columns of dψ side by side, so that they do not fight for the same lines of the cache.
+fn pack_panel<const W: usize>(segment: &Segment<'_>, width: usize, c: usize, pack: &mut Vec<f32>) {
+    pack.resize(segment.count * W, 0.0);
+    for (to, from) in pack.as_chunks_mut::<W>().0.iter_mut().zip(segment.dpsi.chunks(width)) {
+        to.copy_from_slice(&from[c..c + W]);
+    }
+}
+
 /// Up to 16 × 16 numbers: line i of `from` (from column `c`) becomes column `a + i` of `to`.
 fn transpose_block(from: &[f32], c: usize, wide: usize, to: &mut [f32], a: usize, a_wide: usize) {
     let mut block = [[0.0f32; HALF]; HALF];
@@ -274,15 +338,6 @@ fn transpose_block(from: &[f32], c: usize, wide: usize, to: &mut [f32], a: usize
         let line = &mut line[a..a + HALF];
         for j in 0..HALF {
             line[j] = block[j][i];
-        }
-    }
-}
-
-/// Zeroes the rows that only fill a panel up.
-pub(crate) fn clear_padding(weights: &mut [f32], rows: usize, columns: usize) {
-    for (c, wide) in panels(padded(rows)).filter(|(c, wide)| c + wide > rows) {
-        for line in weights[c * columns..(c + wide) * columns].chunks_exact_mut(wide) {
-            line[rows - c..].fill(0.0);
         }
     }
 }
@@ -303,8 +358,10 @@ impl WithSimd for Softmax<'_> {
         let (logits, _) = S::as_simd_f32s(self.logits);
         let (weights, _) = S::as_mut_simd_f32s(self.weights);
         for v in 0..vectors {
-            let top = logits.iter().skip(v).step_by(vectors);
-            let top = top.fold(simd.splat_f32s(f32::NEG_INFINITY), |top, &x| simd.max_f32s(top, x));
+            let mut top = simd.splat_f32s(f32::NEG_INFINITY);
+            for line in logits.chunks_exact(vectors) {
+                top = simd.max_f32s(top, line[v]);
+            }
             softmax_from(simd, top, v, vectors, logits, weights);
         }
     }
@@ -321,12 +378,14 @@ pub(crate) fn softmax_from<S: Simd>(
     weights: &mut [S::f32s],
 ) {
     let mut sum = simd.splat_f32s(0.0);
-    for (to, &logit) in weights.iter_mut().zip(logits).skip(v).step_by(vectors) {
-        *to = exp_nonpositive(simd, simd.sub_f32s(logit, top));
-        sum = simd.add_f32s(sum, *to);
+    for (to, logits) in weights.chunks_exact_mut(vectors).zip(logits.chunks_exact(vectors)) {
+        to[v] = exp_nonpositive(simd, simd.sub_f32s(logits[v], top));
+        sum = simd.add_f32s(sum, to[v]);
     }
     let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
-    weights.iter_mut().skip(v).step_by(vectors).for_each(|to| *to = simd.mul_f32s(*to, scale));
+    for to in weights.chunks_exact_mut(vectors) {
+        to[v] = simd.mul_f32s(to[v], scale);
+    }
 }
 
 #[cfg(test)]
@@ -370,8 +429,9 @@ mod tests {
                     phi: &phi[first * a_wide..],
                     dpsi: &dpsi[first * c_wide..],
                 });
-                let panel = &mut gradient[c * columns..(c + wide) * columns];
-                gradient_panel(arch(), (columns, c_wide, c, wide), halves.into_iter(), &mut Vec::new(), panel);
+                let mut scratch = Scratch::default();
+                gradient_panel(arch(), (columns, c_wide, c, wide), halves.into_iter(), &mut scratch);
+                gradient[c * columns..(c + wide) * columns].copy_from_slice(&scratch.gradient);
             }
             for (c, a) in (0..rows).flat_map(|c| (0..columns).map(move |a| (c, a))) {
                 let exact = (0..count).map(|b| f64::from(phi[b * a_wide + a]) * f64::from(dpsi[b * c_wide + c])).sum();

@@ -59,7 +59,8 @@ impl Scaling {
                 return Err(Error::shape(what, format!("1 or {width} numbers"), values.len()));
             }
         }
-        let wrong = self.offset.iter().find(|x| !x.is_finite()).or(self.scale.iter().find(|&&x| !(x.is_finite() && x > 0.0)));
+        let wrong =
+            self.offset.iter().find(|x| !x.is_finite()).or(self.scale.iter().find(|&&x| !(x.is_finite() && x > 0.0)));
         match wrong {
             Some(value) => Err(Error::Setting {
                 name: "scaling",

@@ -188,10 +188,8 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
     let trees = structure.trees.iter().enumerate().map(|(t, tree)| read_tree(&mut tensors, t, tree));
     let weights = Weights { trees: trees.collect::<Result<_>>()?, classes };
     let log_prior = tensors.doubles("log_prior", Some(&[k]))?;
-    let scaling = Scaling {
-        offset: tensors.floats("scaling.offset", None)?,
-        scale: tensors.floats("scaling.scale", None)?,
-    };
+    let scaling =
+        Scaling { offset: tensors.floats("scaling.offset", None)?, scale: tensors.floats("scaling.scale", None)? };
     if let Some((name, _)) = tensors.left().find(|(name, _)| state.is_none() || !name.starts_with(STATE)) {
         return Err(wrong(format!("tensor '{name}' has no place in this structure")));
     }
@@ -277,7 +275,9 @@ fn check_prior(log_prior: &[f64], classes: usize) -> Result<()> {
     let total: f64 = log_prior.iter().map(|log| log.exp()).sum();
     if log_prior.len() != classes || (total - 1.0).abs() > 1e-4 || total.is_nan() {
         let got = log_prior.len();
-        return Err(wrong(format!("log_prior: expected {classes} numbers that sum to 1, got {got} with a sum of {total}")));
+        return Err(wrong(format!(
+            "log_prior: expected {classes} numbers that sum to 1, got {got} with a sum of {total}"
+        )));
     }
     Ok(())
 }
@@ -302,7 +302,8 @@ fn check_about(about: &About, structure: &Structure) -> Result<()> {
 
 fn check_mixing(name: &str, mixing: &Mixing, shape: [usize; 3]) -> Result<()> {
     let [matrices, rows, columns] = shape;
-    if [mixing.matrices, mixing.rows, mixing.columns] != shape || mixing.logits.len() != matrices * mixing.matrix_len() {
+    if [mixing.matrices, mixing.rows, mixing.columns] != shape || mixing.logits.len() != matrices * mixing.matrix_len()
+    {
         return Err(wrong(format!("{name}: expected shape {shape:?}")));
     }
     for (matrix, c) in (0..matrices).flat_map(|matrix| (0..rows).map(move |c| (matrix, c))) {

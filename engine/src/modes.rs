@@ -19,9 +19,9 @@
 //! ```
 
 use crate::error::Result;
-use crate::log_circuit::{Join, LogValues};
+use crate::log_circuit::{Join, LeafTable, LogValues, NOWHERE, descend};
 use crate::queries::Predictor;
-use crate::sampling::descend;
+use crate::structure::OUTSIDE;
 use rayon::prelude::*;
 
 /// The first of the largest.
@@ -72,5 +72,36 @@ impl Predictor {
             argmax(&states)
         });
         self.fill_holes(t, &components, row, |table, s, d| table.mode(s, d));
+    }
+
+    /// The tree and its top channel that a column of the class rows stands for.
+    pub(crate) fn tree_of(&self, mut column: usize) -> (usize, usize) {
+        let mut t = 0;
+        while column >= self.model.structure.trees[t].top_channels() {
+            column -= self.model.structure.trees[t].top_channels();
+            t += 1;
+        }
+        (t, column)
+    }
+
+    /// Writes a value into every hole of a row below the positions whose component is known, in the units of the data.
+    pub(crate) fn fill_holes(
+        &self,
+        t: usize,
+        components: &[u32],
+        row: &mut [f32],
+        mut value: impl FnMut(&LeafTable, usize, usize) -> f64,
+    ) {
+        let positions = self.model.structure.trees[t].positions.iter().zip(components);
+        for (position, &d) in positions.filter(|(_, d)| **d != NOWHERE) {
+            let table = &self.leaves[t][position.family as usize];
+            for (s, &input) in position.inputs.iter().enumerate().filter(|(_, input)| **input != OUTSIDE) {
+                let column = self.columns.of_place[input as usize];
+                if column != OUTSIDE && row[column as usize].is_nan() {
+                    let (offset, factor) = self.units(column as usize);
+                    row[column as usize] = (value(table, s, d as usize) * factor + offset) as f32;
+                }
+            }
+        }
     }
 }

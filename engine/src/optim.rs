@@ -12,9 +12,9 @@
 //! The penalty λ Σw² adds 2λW to dW.
 
 use crate::error::{Error, Result};
-use crate::kernel::{arch, padded, panels};
+use crate::kernel::arch;
 use crate::leaves::{Coordinate, Family, Statistics};
-use crate::mixing::{Mixing, Simplex, Softmax, clear_padding, softmax_from};
+use crate::mixing::{Mixing, Scratch, Simplex, Softmax, cut_panels, cut_panels_mut, softmax_from};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -111,10 +111,10 @@ impl Schedule {
 pub struct Step {
     rule: Rule,
     rate: f32,
-    penalty: f32,      // 2λ
-    from_moment: f32,  // what m̂ takes of m
+    penalty: f32,       // 2λ
+    from_moment: f32,   // what m̂ takes of m
     from_gradient: f32, // what m̂ takes of g
-    second: f32,       // 1/(1 − β₂ᵗ)
+    second: f32,        // 1/(1 − β₂ᵗ)
 }
 
 impl Step {
@@ -192,41 +192,39 @@ impl Moments {
     }
 }
 
-/// Moves all matrices of a level by dW, and brings W up to date. `counts` are flows to be added to W ∘ dW, or empty.
-pub fn update_mixing(
+/// Moves all matrices of a level, and brings W up to date. `gradient(scratch, matrix, c, wide)` computes dW of one
+/// panel, which never leaves the cache; `counts` are flows to be added to W ∘ dW, or empty.
+pub fn update_mixing<'s>(
     step: &Step,
     mixing: &mut Mixing,
     simplex: &mut Simplex,
     moments: &mut Moments,
-    gradient: &[f32],
+    gradient: impl Fn(&mut Scratch, usize, usize, usize) + Sync + 's,
     counts: &[f32],
 ) {
-    let (columns, rows) = (mixing.columns, mixing.rows);
-    let length = mixing.matrix_len();
+    let columns = mixing.columns;
+    let shapes: Vec<_> = mixing.panels().collect();
+    let first = cut_panels_mut(&mut moments.first, &shapes, columns);
+    let second = cut_panels_mut(&mut moments.second, &shapes, columns);
+    let counts = if counts.is_empty() { vec![&[][..]; shapes.len()] } else { cut_panels(counts, mixing) };
+    let logits = cut_panels_mut(&mut mixing.logits, &shapes, columns);
     let arch = arch();
-    let logits = mixing.logits.par_chunks_mut(length).zip(simplex.weights_mut().par_chunks_mut(length));
-    let moments = moments.first.par_chunks_mut(length).zip(moments.second.par_chunks_mut(length));
-    logits.zip(moments).zip(gradient.par_chunks(length)).enumerate().for_each(
-        |(matrix, (((logits, weights), (first, second)), gradient))| {
-            let counts = counts.get(matrix * length..(matrix + 1) * length).unwrap_or_default();
-            for (c, wide) in panels(padded(rows)) {
-                let range = c * columns..(c + wide) * columns;
-                arch.dispatch(UpdatePanel {
-                    step,
-                    wide,
-                    logits: &mut logits[range.clone()],
-                    weights: &mut weights[range.clone()],
-                    first: &mut first[range.clone()],
-                    second: &mut second[range.clone()],
-                    gradient: &gradient[range.clone()],
-                    counts: counts.get(range).unwrap_or_default(),
-                });
-            }
-            clear_padding(weights, rows, columns);
-        },
-    );
-    simplex.transpose();
+    let run = |scratch: &mut Scratch,
+               (((((matrix, wide, c), mut panel), logits), (first, second)), counts): PanelJob<'_>| {
+        scratch.gradient.resize(wide * columns, 0.0);
+        gradient(scratch, matrix, c, wide);
+        let (weights, gradient) = (&mut *panel.weights, &scratch.gradient[..]);
+        arch.dispatch(UpdatePanel { step, wide, logits, weights, first, second, gradient, counts });
+        panel.finish();
+    };
+    let jobs = shapes.clone().into_par_iter().zip(simplex.panels_mut()).zip(logits);
+    jobs.zip(first.into_par_iter().zip(second)).zip(counts).for_each_init(Scratch::default, run);
 }
+
+type PanelJob<'a> = (
+    ((((usize, usize, usize), crate::mixing::PanelMut<'a>), &'a mut [f32]), (&'a mut [f32], &'a mut [f32])),
+    &'a [f32],
+);
 
 struct UpdatePanel<'a> {
     step: &'a Step,
@@ -292,20 +290,16 @@ pub fn update_family(step: &Step, family: &mut Family, moments: &mut [Moments], 
     let m = family.components;
     for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
         let (moments, gradient, sums) = (&mut moments[s], &gradients[s], &sums.sums[s]);
-        let mut free: Vec<&mut f32> = match coordinate {
-            Coordinate::Gaussian { mean, log_sigma } => mean.iter_mut().chain(log_sigma).collect(),
-            Coordinate::Discrete { logits } => logits.iter_mut().collect(),
-        };
         if step.rule != Rule::Em {
-            for (i, value) in free.iter_mut().enumerate() {
-                **value = step.advance(**value, gradient[i], &mut moments.first[i], &mut moments.second[i]);
+            for (i, value) in coordinate.free_mut().into_iter().enumerate() {
+                *value = step.advance(*value, gradient[i], &mut moments.first[i], &mut moments.second[i]);
             }
         } else {
             expect_coordinate(step.rate, coordinate, m, sums);
         }
         if let Coordinate::Gaussian { log_sigma, .. } = coordinate {
             let least = 0.5 * floor.ln();
-            log_sigma.iter_mut().for_each(|log_sigma| *log_sigma = log_sigma.max(least));
+            log_sigma.iter_mut().for_each(|log_sigma| *log_sigma = log_sigma.clamp(least, 80.0)); // σ stays a number
         }
     }
 }
@@ -347,6 +341,11 @@ fn expect_coordinate(rate: f32, coordinate: &mut Coordinate, m: usize, sums: &[f
 mod tests {
     use super::*;
 
+    /// A gradient of one panel that is known already.
+    fn given(gradient: &[f32]) -> impl Fn(&mut Scratch, usize, usize, usize) {
+        |scratch, _, _, _| scratch.gradient.copy_from_slice(gradient)
+    }
+
     /// Every rule on one matrix, against its definition in f64.
     #[test]
     fn rules_follow_their_definitions() {
@@ -363,7 +362,14 @@ mod tests {
             for index in 0..5 {
                 let before = mixing.clone();
                 let gradient: Vec<f32> = (0..mixing.logits.len()).map(|i| ((i * 7 + index) % 5) as f32 - 2.0).collect();
-                update_mixing(&Step::new(rule, 0.1, 0.3, index), &mut mixing, &mut simplex, &mut moments, &gradient, &[]);
+                update_mixing(
+                    &Step::new(rule, 0.1, 0.3, index),
+                    &mut mixing,
+                    &mut simplex,
+                    &mut moments,
+                    given(&gradient),
+                    &[],
+                );
                 for c in 0..3 {
                     let w: Vec<f64> = before.log_row(0, c).iter().map(|log| log.exp()).collect();
                     let g = |a: usize| f64::from(gradient[before.place(0, c, a)]) + 0.6 * w[a];
@@ -416,7 +422,14 @@ mod tests {
         let mut simplex = Simplex::new(&mixing, true);
         let mut moments = Moments::new(mixing.logits.len());
         let gradient = vec![0.7; mixing.logits.len()];
-        update_mixing(&Step::new(Rule::adam(), 0.1, 0.5, 0), &mut mixing, &mut simplex, &mut moments, &gradient, &[]);
+        update_mixing(
+            &Step::new(Rule::adam(), 0.1, 0.5, 0),
+            &mut mixing,
+            &mut simplex,
+            &mut moments,
+            given(&gradient),
+            &[],
+        );
         assert_eq!(mixing, Mixing::identity(4));
     }
 }

@@ -42,13 +42,36 @@ pub struct Child {
     pub first: usize,
 }
 
-/// The rows of one window that hold sample `bit`, in the order of the children.
-fn present(children: &[Child], bit: usize, rows: &mut Vec<usize>) {
-    rows.clear();
-    for child in children {
-        if child.mask >> bit & 1 == 1 {
-            rows.push(child.first + (child.mask & ((1 << bit) - 1)).count_ones() as usize);
+/// The rows of a window, sample after sample.
+struct Window<'a> {
+    children: &'a [Child],
+    next: Vec<usize>, // each child's next row
+    rows: Vec<usize>, // rows that hold the sample, in the order of the children
+    whole: bool,      // every child has every sample
+}
+
+impl<'a> Window<'a> {
+    fn new(children: &'a [Child], mask: u64) -> Self {
+        let next: Vec<usize> = children.iter().map(|child| child.first).collect();
+        Self { children, rows: next.clone(), next, whole: children.iter().all(|child| child.mask == mask) }
+    }
+
+    /// Rows of the next sample; samples must be asked for in order.
+    #[inline(always)]
+    fn rows(&mut self, bit: usize) -> &[usize] {
+        if self.whole {
+            self.rows.copy_from_slice(&self.next);
+            self.next.iter_mut().for_each(|next| *next += 1);
+            return &self.rows;
         }
+        self.rows.clear();
+        for (child, next) in self.children.iter().zip(&mut self.next) {
+            if child.mask >> bit & 1 == 1 {
+                self.rows.push(*next);
+                *next += 1;
+            }
+        }
+        &self.rows
     }
 }
 
@@ -91,22 +114,24 @@ impl WithSimd for Upward<'_> {
         let (psi, _) = S::as_simd_f32s(self.psi);
         let (phi, _) = S::as_mut_simd_f32s(self.phi);
         let vectors = self.width / S::F32_LANES;
-        let mut rows = Vec::with_capacity(self.children.len());
+        let mut window = Window::new(self.children, self.mask);
         for (row, bit) in bits(self.mask).enumerate() {
-            present(self.children, bit, &mut rows);
+            let rows = window.rows(bit);
             let out = &mut phi[row * vectors..(row + 1) * vectors];
-            let (mut log_scale, mut lost, mut inverse) = (0.0, 0.0, 1.0);
+            let (mut exponents, mut lost, mut inverse) = (0, 0.0, 1.0);
             for (index, group) in rows.chunks(GROUP).enumerate() {
                 let top = multiply_rows(simd, out, psi, group, index == 0);
                 let (exponent, scale) = power_of_two(top);
+                let factor = simd.splat_f32s(scale);
                 for value in out.iter_mut() {
-                    *value = simd.mul_f32s(*value, simd.splat_f32s(scale));
+                    *value = simd.mul_f32s(*value, factor);
                 }
                 let taken = if top < f32::MIN_POSITIVE { f32::INFINITY } else { TINY };
                 lost = (group.iter().fold(lost + taken, |sum, &row| sum + self.lost[row])) * scale;
-                log_scale += f64::from(exponent) * std::f64::consts::LN_2;
+                exponents += exponent;
                 inverse = scale;
             }
+            let log_scale = f64::from(exponents) * std::f64::consts::LN_2;
             self.scales.log_scale[row] = rows.iter().fold(log_scale, |sum, &row| sum + self.log_scale[row]);
             self.scales.lost[row] = lost;
             self.scales.inverse[row] = inverse;
@@ -117,37 +142,32 @@ impl WithSimd for Upward<'_> {
 /// Writes (or multiplies by) the product of up to four rows; returns the largest number of the result.
 #[inline(always)]
 fn multiply_rows<S: Simd>(simd: S, out: &mut [S::f32s], psi: &[S::f32s], group: &[usize], fresh: bool) -> f32 {
-    let vectors = out.len();
-    let row = |i: usize| &psi[group[i] * vectors..(group[i] + 1) * vectors];
+    let n = out.len();
+    let row = |row: usize| &psi[row * n..(row + 1) * n];
     let mut top = simd.splat_f32s(0.0);
-    let one = simd.splat_f32s(1.0);
-    match group.len() {
-        4 => {
-            let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-            for v in 0..vectors {
-                let before = if fresh { one } else { out[v] };
-                let pairs = simd.mul_f32s(simd.mul_f32s(a[v], b[v]), simd.mul_f32s(c[v], d[v]));
-                out[v] = simd.mul_f32s(before, pairs);
+    match (group, fresh) {
+        (&[a, b, c, d], true) => {
+            let (a, b, c, d) = (row(a), row(b), row(c), row(d));
+            for v in 0..n {
+                out[v] = simd.mul_f32s(simd.mul_f32s(a[v], b[v]), simd.mul_f32s(c[v], d[v]));
                 top = simd.max_f32s(top, out[v]);
             }
         }
-        2 => {
-            let (a, b) = (row(0), row(1));
-            for v in 0..vectors {
-                let before = if fresh { one } else { out[v] };
-                out[v] = simd.mul_f32s(before, simd.mul_f32s(a[v], b[v]));
+        (&[a, b], true) => {
+            let (a, b) = (row(a), row(b));
+            for v in 0..n {
+                out[v] = simd.mul_f32s(a[v], b[v]);
                 top = simd.max_f32s(top, out[v]);
             }
         }
         _ => {
-            for v in 0..vectors {
-                let mut product = if fresh { one } else { out[v] };
-                for i in 0..group.len() {
-                    product = simd.mul_f32s(product, row(i)[v]);
-                }
-                out[v] = product;
-                top = simd.max_f32s(top, product);
+            if fresh {
+                out.fill(simd.splat_f32s(1.0));
             }
+            for &child in group {
+                out.iter_mut().zip(row(child)).for_each(|(out, &value)| *out = simd.mul_f32s(*out, value));
+            }
+            out.iter().for_each(|&value| top = simd.max_f32s(top, value));
         }
     }
     simd.reduce_max_f32s(top)
@@ -190,22 +210,23 @@ impl WithSimd for Downward<'_> {
         let (dphi, _) = S::as_simd_f32s(self.dphi);
         let (psi, _) = S::as_mut_simd_f32s(self.psi);
         let n = self.width / S::F32_LANES;
-        let mut rows = Vec::with_capacity(self.children.len());
+        let mut window = Window::new(self.children, self.mask);
         for (row, bit) in bits(self.mask).enumerate() {
-            present(self.children, bit, &mut rows);
+            let rows = window.rows(bit);
             let (phi, dphi) = (&phi[row * n..(row + 1) * n], &dphi[row * n..(row + 1) * n]);
             let scale = simd.splat_f32s(self.inverse[row]);
-            match rows[..] {
+            match *rows {
                 [a, b, c, d] => {
+                    let [a, b, c, d] = four_rows(psi, [a, b, c, d], n);
                     for v in 0..n {
-                        let (x, y, z, w) = (psi[a * n + v], psi[b * n + v], psi[c * n + v], psi[d * n + v]);
+                        let (x, y, z, w) = (a[v], b[v], c[v], d[v]);
                         let d_out = simd.mul_f32s(dphi[v], scale);
-                        let (left, right) = (simd.mul_f32s(d_out, simd.mul_f32s(z, w)), simd.mul_f32s(x, y));
-                        let right = simd.mul_f32s(d_out, right);
-                        psi[a * n + v] = simd.mul_f32s(left, y);
-                        psi[b * n + v] = simd.mul_f32s(left, x);
-                        psi[c * n + v] = simd.mul_f32s(right, w);
-                        psi[d * n + v] = simd.mul_f32s(right, z);
+                        let left = simd.mul_f32s(d_out, simd.mul_f32s(z, w));
+                        let right = simd.mul_f32s(d_out, simd.mul_f32s(x, y));
+                        a[v] = simd.mul_f32s(left, y);
+                        b[v] = simd.mul_f32s(left, x);
+                        c[v] = simd.mul_f32s(right, w);
+                        d[v] = simd.mul_f32s(right, z);
                     }
                 }
                 [a, b] => {
@@ -221,10 +242,19 @@ impl WithSimd for Downward<'_> {
                         psi[a * n + v] = simd.mul_f32s(dphi[v], scale);
                     }
                 }
-                _ => divide_rows(simd, phi, dphi, psi, &rows),
+                _ => divide_rows(simd, phi, dphi, psi, rows),
             }
         }
     }
+}
+
+/// Four rows to be written at once; their numbers rise, as those of a window's children do.
+#[inline(always)]
+fn four_rows<T>(values: &mut [T], rows: [usize; 4], n: usize) -> [&mut [T]; 4] {
+    let (head, d) = values.split_at_mut(rows[3] * n);
+    let (head, c) = head.split_at_mut(rows[2] * n);
+    let (head, b) = head.split_at_mut(rows[1] * n);
+    [&mut head[rows[0] * n..(rows[0] + 1) * n], &mut b[..n], &mut c[..n], &mut d[..n]]
 }
 
 /// `dψ_j = φ dφ / ψ_j`, and 0 where ψ_j is not trusted.
@@ -277,7 +307,15 @@ mod tests {
             let mut dpsi = psi.clone();
             let mask = 1 << 5;
             let (phi, dphi) = (&phi, &dphi);
-            arch().dispatch(Downward { width, children: &children, mask, phi, dphi, inverse: &inverse, psi: &mut dpsi });
+            arch().dispatch(Downward {
+                width,
+                children: &children,
+                mask,
+                phi,
+                dphi,
+                inverse: &inverse,
+                psi: &mut dpsi,
+            });
             for (row, c) in (0..count).flat_map(|row| (0..width).map(move |c| (row, c))) {
                 let naive = f64::from(dphi[c]) * exact(c) / value(row, c) / shift;
                 assert!((f64::from(dpsi[row * width + c]) - naive).abs() < 1e-4 * naive.abs().max(1e-3));

@@ -8,8 +8,8 @@
 //! log_conditional   log P(x_q|x_o) = log P(x_q, x_o) − log P(x_o)
 //! ```
 //!
-//! Rows are (n, width) in the units of the data, checked once; densities are in those units too. Work goes in pieces, so
-//! memory does not grow with n, and an answer depends on its row alone: not on its neighbours, nor on the threads.
+//! Rows are (n, width) in the units of the data, checked once; densities are in those units too. Work goes in pieces,
+//! so memory does not grow with n, and an answer depends on its row alone: not on its neighbours, nor on the threads.
 //!
 //! ```
 //! use sumout::queries::Predictor;
@@ -189,8 +189,8 @@ impl Predictor {
     /// Rows of one piece: some hundreds, fewer where one row needs much memory; whole words of samples.
     pub(crate) fn piece(&self) -> usize {
         let s = &self.model.structure;
-        let numbers = |t: &crate::structure::Tree| (0..=t.levels.len()).map(|l| t.nodes(l) * padded(t.channels(l))).sum();
-        let row: usize = s.trees.iter().map(numbers).sum::<usize>() + s.frame_len();
+        let layers = s.trees.iter().flat_map(|tree| (0..=tree.levels.len()).map(move |l| (tree, l)));
+        let row = layers.map(|(tree, l)| tree.nodes(l) * padded(tree.channels(l))).sum::<usize>() + s.frame_len();
         (PIECE_NUMBERS / row).clamp(64, 512) / 64 * 64
     }
 
@@ -238,7 +238,8 @@ impl Predictor {
             return (0..self.batch.rows * k).map(|i| f64::from(i % k == class)).collect();
         }
         let scores = self.activations.log_likelihood();
-        let mut seeds: Vec<f64> = scores.iter().enumerate().map(|(i, score)| score + self.model.log_prior[i % k]).collect();
+        let mut seeds: Vec<f64> =
+            scores.iter().enumerate().map(|(i, score)| score + self.model.log_prior[i % k]).collect();
         softmax_rows(&mut seeds, &self.model.log_prior);
         seeds
     }

@@ -117,7 +117,8 @@ pub fn flows(
 ) -> Flows {
     let tops: Vec<f64> = up.log_phi.iter().flat_map(|phi| phi[phi.len() - 1][0].clone()).collect();
     let share = |y: usize, a: usize| seeds[y] * ratio(logs.classes[y][a] + tops[a], up.log_likelihood[y]);
-    let classes: Vec<f64> = (0..seeds.len()).flat_map(|y| (0..tops.len()).map(move |a| (y, a))).map(|(y, a)| share(y, a)).collect();
+    let classes: Vec<f64> =
+        (0..seeds.len()).flat_map(|y| (0..tops.len()).map(move |a| (y, a))).map(|(y, a)| share(y, a)).collect();
     let (mut pairs, mut leaves, mut first) = (Vec::new(), Vec::new(), 0);
     for (t, tree) in structure.trees.iter().enumerate() {
         let width = tree.top_channels();
@@ -136,8 +137,7 @@ pub fn flows(
                     false => flow[p][c] * ratio(rows[c][a] + phi[a], up.log_psi[t][l][j][c]),
                 };
                 let a_count = phi.len();
-                let shares: Vec<f64> =
-                    (0..level.channels * a_count).map(|i| pair(i / a_count, i % a_count)).collect();
+                let shares: Vec<f64> = (0..level.channels * a_count).map(|i| pair(i / a_count, i % a_count)).collect();
                 below[j] = (0..a_count).map(|a| shares.iter().skip(a).step_by(a_count).sum()).collect();
                 level_pairs[j] = shares;
             }

@@ -8,9 +8,8 @@
 //! leaf      x  ~ p(x|d), where it is missing
 //! ```
 //!
-//! φ is what the upward pass found for the observed part, and 1 where nothing is observed; so the samples are exact, from
-//! P(X), P(X|y) or P(x_m|x_o) alike. Sample b has its own stream of draws, whatever the batch and the threads. The same
-//! descent with the best channel in place of a drawn one follows a mode.
+//! φ is what the upward pass found for the observed part, and 1 where nothing is observed; so the samples are exact,
+//! from P(X), P(X|y) or P(x_m|x_o) alike. Sample b has its own stream of draws, whatever the batch and the threads.
 //!
 //! ```
 //! use sumout::queries::Predictor;
@@ -28,14 +27,10 @@
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::kernel::log_sum_exp;
-use crate::log_circuit::{Join, LogCircuit, LogValues};
+use crate::log_circuit::{Join, LogCircuit, LogValues, descend};
 use crate::queries::Predictor;
 use crate::random::{Purpose, Stream};
-use crate::structure::{OUTSIDE, Tree};
 use rayon::prelude::*;
-
-/// The state of a node that was not reached.
-pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// Rows drawn from a model.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,24 +77,6 @@ enum Evidence<'a> {
     Scaled(&'a Activations, usize),
     /// The same in log space.
     Logs(&'a LogCircuit, &'a LogValues),
-}
-
-/// Walks down from one neuron; `choose(layer of the parent, child, state of the parent)` gives the child's state.
-/// Returns the component of every position, [`NOWHERE`] for those that are not below.
-pub(crate) fn descend(tree: &Tree, from: (usize, usize, usize), mut choose: impl FnMut(usize, usize, usize) -> usize) -> Vec<u32> {
-    let (layer, node, state) = from;
-    let mut states = vec![NOWHERE; tree.nodes(layer)];
-    states[node] = state as u32;
-    for l in (1..=layer).rev() {
-        let mut below = vec![NOWHERE; tree.nodes(l - 1)];
-        for (children, &state) in tree.levels[l - 1].children.iter().zip(&states).filter(|(_, s)| **s != NOWHERE) {
-            for &j in children {
-                below[j as usize] = choose(l, j as usize, state as usize) as u32;
-            }
-        }
-        states = below;
-    }
-    states
 }
 
 /// exp of logs, less a constant, in place.
@@ -219,16 +196,6 @@ impl Predictor {
         possible
     }
 
-    /// The tree and its top channel that a column of the class rows stands for.
-    pub(crate) fn tree_of(&self, mut column: usize) -> (usize, usize) {
-        let mut t = 0;
-        while column >= self.model.structure.trees[t].top_channels() {
-            column -= self.model.structure.trees[t].top_channels();
-            t += 1;
-        }
-        (t, column)
-    }
-
     /// `W_top[y,(t,a)] φ_t(a)` for all trees side by side, but for a constant.
     fn weigh_tops(&self, evidence: Evidence, y: usize, to: &mut Vec<f64>) {
         let s = &self.model.structure;
@@ -267,26 +234,5 @@ impl Predictor {
         let weight = |a| f64::from(simplex.weight(matrix, c, a)) * phi.map_or(1.0, |phi| phi[a].into());
         to.clear();
         to.extend((0..tree.channels(l - 1)).map(weight));
-    }
-
-    /// Writes a value into every hole of a row below the positions whose component is known, in the units of the data.
-    pub(crate) fn fill_holes(
-        &self,
-        t: usize,
-        components: &[u32],
-        row: &mut [f32],
-        mut value: impl FnMut(&crate::log_circuit::LeafTable, usize, usize) -> f64,
-    ) {
-        let positions = self.model.structure.trees[t].positions.iter().zip(components);
-        for (position, &d) in positions.filter(|(_, d)| **d != NOWHERE) {
-            let table = &self.leaves[t][position.family as usize];
-            for (s, &input) in position.inputs.iter().enumerate().filter(|(_, input)| **input != OUTSIDE) {
-                let column = self.columns.of_place[input as usize];
-                if column != OUTSIDE && row[column as usize].is_nan() {
-                    let (offset, factor) = self.units(column as usize);
-                    row[column as usize] = (value(table, s, d as usize) * factor + offset) as f32;
-                }
-            }
-        }
     }
 }

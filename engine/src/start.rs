@@ -59,7 +59,8 @@ pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: 
                         inputs.iter().map(column).collect()
                     })
                     .collect();
-                let drawn = draw_structures(&model.scaling, kinds, values, width, &columns, start.structures, &mut random);
+                let drawn =
+                    draw_structures(&model.scaling, kinds, values, width, &columns, start.structures, &mut random);
                 fit(kinds, tree.components, &drawn, start, &mut random)
             })
             .collect();
@@ -116,8 +117,7 @@ fn fit(kinds: &[Kind], components: usize, drawn: &[f32], start: &LeafStart, rand
     let whole = refit(kinds, 1, drawn, &everything, start.floor, &[]);
     let spread: Vec<f32> = whole.coordinates.iter().map(|c| spread_of(c).max(1e-12)).collect();
     let centres = seed_centres(kinds, components, drawn, &spread, random);
-    let mut assigned: Vec<usize> =
-        drawn.par_chunks(s).map(|x| nearest(kinds, x, &centres, &spread)).collect();
+    let mut assigned: Vec<usize> = drawn.par_chunks(s).map(|x| nearest(kinds, x, &centres, &spread)).collect();
     let mut family = refit(kinds, components, drawn, &assigned, start.floor, &centres);
     for _ in 0..start.means {
         let means = centres_of(&family);
@@ -249,7 +249,9 @@ mod tests {
             values.extend(cell.map(|x| if random.chance(0.3) { f32::NAN } else { x }));
         }
         start_leaves(&mut model, &values, &LeafStart::default(), 3);
-        let Coordinate::Gaussian { mean, log_sigma } = &model.weights.trees[0].families[0].coordinates[0] else { panic!() };
+        let Coordinate::Gaussian { mean, log_sigma } = &model.weights.trees[0].families[0].coordinates[0] else {
+            panic!()
+        };
         let right = usize::from(mean[1] > mean[0]);
         assert!((mean[right] - 10.0).abs() < 0.2 && (mean[1 - right] + 10.0).abs() < 0.2, "{mean:?}");
         assert!(log_sigma.iter().all(|log| log.abs() < 0.1), "{log_sigma:?}");
@@ -262,7 +264,9 @@ mod tests {
         let structure = Structure::columns(&[Kind::Gaussian], &[vec![0]], 2, 4, &[2], 1).unwrap();
         let mut model = Model::random(structure, 1.0, 1);
         start_leaves(&mut model, &[2.5; 50], &LeafStart::default(), 3);
-        let Coordinate::Gaussian { mean, log_sigma } = &model.weights.trees[0].families[0].coordinates[0] else { panic!() };
+        let Coordinate::Gaussian { mean, log_sigma } = &model.weights.trees[0].families[0].coordinates[0] else {
+            panic!()
+        };
         assert!(mean.iter().all(|&m| m == 2.5) && log_sigma.iter().all(|&l| (l - 0.5 * 1e-4f32.ln()).abs() < 1e-3));
     }
 }

@@ -107,6 +107,13 @@ impl Level {
     pub fn matrices(&self) -> usize {
         self.weight_of.iter().max().map_or(0, |&m| m as usize + 1)
     }
+
+    /// For each matrix, the nodes of the layer below that it mixes.
+    pub fn nodes_of(&self) -> Vec<Vec<usize>> {
+        let mut nodes = vec![Vec::new(); self.matrices()];
+        self.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes[matrix as usize].push(node));
+        nodes
+    }
 }
 
 /// One tree over all inputs.
@@ -285,7 +292,8 @@ impl Structure {
         classes: usize,
     ) -> Result<Self> {
         let levels = levels.iter().map(|&(w, channels, sharing)| LevelSpec { window: (1, w), channels, sharing });
-        let spec = ImageSpec { levels: levels.collect(), ..ImageSpec::new(1, length, channels, (1, patch), components) };
+        let spec =
+            ImageSpec { levels: levels.collect(), ..ImageSpec::new(1, length, channels, (1, patch), components) };
         Self::image(&spec, classes)
     }
 
@@ -377,9 +385,10 @@ impl Structure {
 
     /// Simplex weights, class rows included (they are none when [`ClassRows::Identity`]).
     pub fn weights(&self) -> usize {
-        let levels = self.trees.iter().flat_map(|t| {
-            (1..=t.levels.len()).map(|l| t.levels[l - 1].matrices() * t.channels(l) * t.channels(l - 1))
-        });
+        let levels = self
+            .trees
+            .iter()
+            .flat_map(|t| (1..=t.levels.len()).map(|l| t.levels[l - 1].matrices() * t.channels(l) * t.channels(l - 1)));
         levels.sum::<usize>() + self.class_weights()
     }
 
@@ -400,10 +409,9 @@ impl Structure {
     pub fn inspect(&self) -> String {
         let mut text = String::new();
         let inputs = match self.frame {
-            Some(f) => format!(
-                "{}×{}×{} in a frame of {}×{}",
-                f.height, f.width, f.channels, f.frame_height, f.frame_width
-            ),
+            Some(f) => {
+                format!("{}×{}×{} in a frame of {}×{}", f.height, f.width, f.channels, f.frame_height, f.frame_width)
+            }
             None => format!("{} columns", self.kinds.len()),
         };
         let _ = writeln!(text, "inputs   {inputs}\nclasses  {}", self.classes);
@@ -492,7 +500,8 @@ fn check_tree(tree: &Tree, kinds: &[Kind]) -> std::result::Result<(), String> {
     }
     let mut covered = vec![false; kinds.len()];
     for (index, position) in tree.positions.iter().enumerate() {
-        let family = tree.families.get(position.family as usize).ok_or("a position names a family that is not there")?;
+        let family =
+            tree.families.get(position.family as usize).ok_or("a position names a family that is not there")?;
         if family.is_empty() {
             return Err(format!("position {index} has no inputs"));
         }
@@ -584,9 +593,7 @@ fn patch_inputs(spec: &ImageSpec, gy: usize, gx: usize) -> Vec<u32> {
             let column = (gx * pw + x).checked_sub(spec.grid_shift.1).filter(|&column| column < spec.frame.1);
             for channel in 0..spec.channels {
                 inputs.push(match (row, column) {
-                    (Some(row), Some(column)) => {
-                        ((row * spec.frame.1 + column) * spec.channels + channel) as u32
-                    }
+                    (Some(row), Some(column)) => ((row * spec.frame.1 + column) * spec.channels + channel) as u32,
                     _ => OUTSIDE,
                 });
             }

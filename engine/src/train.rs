@@ -4,16 +4,17 @@
 //! with any number of threads.
 
 use crate::batch::{Batch, CHUNK, Dropped, words};
-use crate::circuit::{Activations, Gradient, Keep};
+use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::leaves::{Statistics, values_of};
 use crate::loss::{Loss, Target, loss_and_seeds};
+use crate::mixing::{Mixing, Scratch};
 use crate::model::{Model, check_rows};
 use crate::optim::{Moments, Rule, Schedule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference::{self, LogWeights};
 use crate::start::{LeafStart, start_leaves};
-use crate::structure::{ClassRows, OUTSIDE};
+use crate::structure::{ClassRows, OUTSIDE, Structure};
 use crate::weights::{Prepared, Weights};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -161,7 +162,8 @@ impl<'a> Data<'a> {
             return Err(Error::Label { row, label: self.labels[row], last });
         }
         let total: f64 = self.weights.iter().map(|&w| f64::from(w)).sum();
-        let wrong = self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0)) || (!self.weights.is_empty() && total == 0.0);
+        let wrong =
+            self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0)) || (!self.weights.is_empty() && total == 0.0);
         if wrong {
             let expected = "finite numbers from 0, not all 0";
             return Err(Error::Setting { name: "row weights", expected, got: format!("a sum of {total}") });
@@ -217,9 +219,9 @@ pub struct Best {
 
 /// Memory of the rule, in the shape of the weights.
 pub(crate) struct Memory {
-    pub levels: Vec<Vec<Moments>>,           // by tree, level
+    pub levels: Vec<Vec<Moments>>, // by tree, level
     pub classes: Moments,
-    pub families: Vec<Vec<Vec<Moments>>>,    // by tree, family, coordinate; empty where leaves are frozen
+    pub families: Vec<Vec<Vec<Moments>>>, // by tree, family, coordinate; empty where leaves are frozen
 }
 
 /// A training run.
@@ -231,15 +233,14 @@ pub struct Trainer {
     pub(crate) memory: Memory,
     prepared: Prepared,
     activations: Activations,
-    gradient: Gradient,
-    counts: Gradient, // flows of samples the guard computed again; zeros otherwise
+    nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
     batch: Batch,
     labels: Vec<i64>,
     weights: Vec<f32>,
     seeds: Vec<f32>,
-    placements: Vec<Vec<u32>>, // by shift, row-major
+    placements: Vec<Vec<u32>>,     // by shift, row-major
     order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
-    recomputed: usize,
+    pub(crate) recomputed: usize,
 }
 
 impl Trainer {
@@ -263,7 +264,7 @@ impl Trainer {
     /// Goes on from a model as it is, with fresh memory: fine-tuning.
     pub fn with_model(model: Model, settings: Settings) -> Result<Self> {
         settings.check()?;
-        let moments = |mixing: &crate::mixing::Mixing| Moments::new(mixing.logits.len());
+        let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::leaves::Family| {
             Statistics::new(family).gradient(family).iter().map(|free| Moments::new(free.len())).collect::<Vec<_>>()
         };
@@ -276,12 +277,10 @@ impl Trainer {
         };
         let reach = settings.shift as isize;
         let shifts = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
-        let gradient = Gradient::new(&model.structure, &model.weights);
         Ok(Self {
             prepared: Prepared::new(&model.weights, true),
             placements: shifts.map(|shift| model.structure.placement(shift)).collect(),
-            counts: gradient.clone(),
-            gradient,
+            nodes_of: trees_of(&model.structure),
             activations: Activations::new(),
             batch: Batch::default(),
             labels: Vec::new(),
@@ -363,7 +362,8 @@ impl Trainer {
         let mut loss =
             loss_and_seeds(scores, &self.model.log_prior, &self.labels, &self.weights, target, &mut self.seeds);
         let doubtful = self.activations.doubtful_gradients(structure.classes, &self.seeds);
-        let exact = if doubtful.is_empty() { Vec::new() } else { self.recompute(&doubtful, &dropped, target, &mut loss) };
+        let exact =
+            if doubtful.is_empty() { Vec::new() } else { self.recompute(&doubtful, &dropped, target, &mut loss) };
         let objective = loss.objective(self.settings.generative);
         if !objective.is_finite() {
             return Err(Error::Diverged { step: self.step, loss: objective });
@@ -371,7 +371,6 @@ impl Trainer {
         let structure = &self.model.structure;
         let to_leaves = self.settings.leaf_rate > 0.0;
         self.activations.downward(structure, &self.prepared, &self.seeds, to_leaves);
-        self.activations.weight_gradients(structure, &mut self.gradient);
         self.update(&exact);
         self.step += 1;
         Ok(loss)
@@ -406,8 +405,7 @@ impl Trainer {
         let structure = &self.model.structure;
         let width = structure.width();
         let rows = data.values.len() / width;
-        let picked: Vec<usize> =
-            (0..size).map(|b| pick(&mut self.order, seed, self.step * size + b, rows)).collect();
+        let picked: Vec<usize> = (0..size).map(|b| pick(&mut self.order, seed, self.step * size + b, rows)).collect();
         self.labels.clear();
         self.labels.extend(picked.iter().map(|&row| data.label(row)));
         self.weights.clear();
@@ -496,7 +494,7 @@ impl Trainer {
         let settings = &self.settings;
         let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
         let step = Step::new(settings.rule, rate, settings.penalty, self.step);
-        add_flows(&self.model, exact, &mut self.counts);
+        let counts = Counts::new(&self.model, exact);
         if settings.leaf_rate > 0.0 {
             let mut sums = self.activations.leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
             add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
@@ -509,19 +507,29 @@ impl Trainer {
                 }
             }
         }
+        let (structure, activations) = (&self.model.structure, &self.activations);
         for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
             for (l, mixing) in tree.levels.iter_mut().enumerate() {
-                let counts = if exact.is_empty() { &[][..] } else { &self.counts.levels[t][l] };
                 let (simplex, moments) = (&mut self.prepared.levels[t][l], &mut self.memory.levels[t][l]);
-                update_mixing(&step, mixing, simplex, moments, &self.gradient.levels[t][l], counts);
+                let nodes = &self.nodes_of[t][l];
+                let level = (t, &structure.trees[t], l + 1);
+                let gradient = |scratch: &mut Scratch, matrix: usize, c, wide| {
+                    activations.panel_gradient(scratch, level, &nodes[matrix], (c, wide));
+                };
+                update_mixing(&step, mixing, simplex, moments, gradient, counts.level(t, l));
             }
         }
-        if self.model.structure.class_rows == ClassRows::Mixing {
-            let counts = if exact.is_empty() { &[][..] } else { &self.counts.classes };
+        if structure.class_rows == ClassRows::Mixing {
             let (mixing, simplex) = (&mut self.model.weights.classes, &mut self.prepared.classes);
-            update_mixing(&step, mixing, simplex, &mut self.memory.classes, &self.gradient.classes, counts);
+            let gradient =
+                |scratch: &mut Scratch, _, c, wide| activations.class_gradient(scratch, structure, (c, wide));
+            update_mixing(&step, mixing, simplex, &mut self.memory.classes, gradient, &counts.classes);
         }
     }
+}
+
+fn trees_of(structure: &Structure) -> Vec<Vec<Vec<Vec<usize>>>> {
+    structure.trees.iter().map(|tree| tree.levels.iter().map(|level| level.nodes_of()).collect()).collect()
 }
 
 /// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.
@@ -542,28 +550,42 @@ fn is_dropped(dropped: &[Vec<Dropped>], word_count: usize, b: usize) -> impl Fn(
     }
 }
 
-/// Sets `counts` to the pair flows of the samples computed again.
-fn add_flows(model: &Model, exact: &[(usize, reference::Flows)], counts: &mut Gradient) {
-    if exact.is_empty() {
-        return;
+/// Pair flows of the samples that the guard computed again, in panels; empty where there are none.
+struct Counts {
+    levels: Vec<Vec<Vec<f32>>>, // by tree, level
+    classes: Vec<f32>,
+}
+
+impl Counts {
+    fn new(model: &Model, exact: &[(usize, reference::Flows)]) -> Self {
+        let zeros = |mixing: &Mixing| vec![0.0; if exact.is_empty() { 0 } else { mixing.logits.len() }];
+        let mut counts = Self {
+            levels: model.weights.trees.iter().map(|t| t.levels.iter().map(zeros).collect()).collect(),
+            classes: zeros(&model.weights.classes),
+        };
+        exact.iter().for_each(|(_, flows)| counts.add(model, flows));
+        counts
     }
-    counts.levels.iter_mut().flatten().for_each(|level| level.fill(0.0));
-    counts.classes.fill(0.0);
-    for (_, flows) in exact {
+
+    fn level(&self, t: usize, l: usize) -> &[f32] {
+        &self.levels[t][l]
+    }
+
+    fn add(&mut self, model: &Model, flows: &reference::Flows) {
         for (t, tree) in model.structure.trees.iter().enumerate() {
             for (l, level) in tree.levels.iter().enumerate() {
                 let mixing = &model.weights.trees[t].levels[l];
                 for (j, pairs) in flows.pairs[t][l].iter().enumerate() {
                     for (i, &pair) in pairs.iter().enumerate() {
                         let (c, a) = (i / mixing.columns, i % mixing.columns);
-                        counts.levels[t][l][mixing.place(level.weight_of[j] as usize, c, a)] += pair as f32;
+                        self.levels[t][l][mixing.place(level.weight_of[j] as usize, c, a)] += pair as f32;
                     }
                 }
             }
         }
         let classes = &model.weights.classes;
         for (i, &flow) in flows.classes.iter().enumerate() {
-            counts.classes[classes.place(0, i / classes.columns, i % classes.columns)] += flow as f32;
+            self.classes[classes.place(0, i / classes.columns, i % classes.columns)] += flow as f32;
         }
     }
 }

@@ -5,7 +5,8 @@ mod random_models;
 use proptest::prelude::*;
 use random_models::Draw;
 use sumout::batch::{CHUNK, Dropped, words};
-use sumout::circuit::{Activations, Gradient, Keep};
+use sumout::circuit::{Activations, Keep};
+use sumout::mixing::Scratch;
 use sumout::reference::{self, LogWeights};
 use sumout::weights::Prepared;
 
@@ -66,13 +67,25 @@ proptest! {
             seeds[b * k..(b + 1) * k].fill(0.0); // the trainer takes such a sample's derivative from the reference
         }
         activations.downward(&structure, &prepared, &seeds, true);
-        let mut gradient = Gradient::new(&structure, &weights);
-        activations.weight_gradients(&structure, &mut gradient);
+        let gradient: Vec<Vec<Vec<f32>>> = structure.trees.iter().enumerate().map(|(t, tree)| {
+            (0..tree.levels.len()).map(|l| {
+                let (nodes, scratch) = (tree.levels[l].nodes_of(), &mut Scratch::default());
+                weights.trees[t].levels[l].panels().flat_map(|(matrix, wide, c)| {
+                    activations.panel_gradient(scratch, (t, tree, l + 1), &nodes[matrix], (c, wide));
+                    std::mem::take(&mut scratch.gradient)
+                }).collect()
+            }).collect()
+        }).collect();
+        let class_gradient: Vec<f32> = weights.classes.panels().flat_map(|(_, wide, c)| {
+            let scratch = &mut Scratch::default();
+            activations.class_gradient(scratch, &structure, (c, wide));
+            std::mem::take(&mut scratch.gradient)
+        }).collect();
 
         let logs = LogWeights::new(&structure, &weights);
         let mut exact: Vec<Vec<Vec<f64>>> =
-            gradient.levels.iter().map(|t| t.iter().map(|l| vec![0.0; l.len()]).collect()).collect();
-        let mut exact_classes = vec![0.0; gradient.classes.len()];
+            gradient.iter().map(|t| t.iter().map(|l| vec![0.0; l.len()]).collect()).collect();
+        let mut exact_classes = vec![0.0; class_gradient.len()];
         for b in 0..rows {
             let is_dropped = |t: usize, l: usize, n: usize| {
                 drops[t][l][n * words(rows) + b / CHUNK] >> (b % CHUNK) & 1 == 1
@@ -106,9 +119,9 @@ proptest! {
         // dlogits = N − W ΣN, which no constant channel changes
         let ours_and_exact = structure.trees.iter().enumerate().flat_map(|(t, tree)| (0..tree.levels.len()).map(move |l| (t, l)));
         for (t, l) in ours_and_exact {
-            compare(&weights.trees[t].levels[l], &gradient.levels[t][l], &exact[t][l])?;
+            compare(&weights.trees[t].levels[l], &gradient[t][l], &exact[t][l])?;
         }
-        compare(&weights.classes, &gradient.classes, &exact_classes)?;
+        compare(&weights.classes, &class_gradient, &exact_classes)?;
     }
 }
 

@@ -1,0 +1,240 @@
+//! Where f32 underflows: weights of e⁻¹⁰⁰, values of ±10⁶ and 10³⁰, thousands of positions. Every answer stays finite
+//! and agrees with the slow evaluator in f64 log space.
+
+#[allow(dead_code)] // each test file uses a part
+mod random_models;
+
+use random_models::Draw;
+use sumout::Model;
+use sumout::kernel::log_sum_exp;
+use sumout::leaves::Coordinate;
+use sumout::mixing::Mixing;
+use sumout::model::Scaling;
+use sumout::queries::Predictor;
+use sumout::reference::{self, LogWeights};
+use sumout::structure::{Kind, OUTSIDE, Sharing, Structure};
+
+/// A model over random structures whose weights go down to e^(−3·spread).
+fn model(spread: f64, draw: &mut Draw) -> Model {
+    let structure = random_models::structure(draw);
+    let weights = random_models::weights(&structure, spread, draw);
+    let mut model = Model { weights, ..Model::random(structure, 0.0, 0) };
+    let prior: Vec<f64> = (0..model.structure.classes).map(|_| 0.1 + draw.0.uniform()).collect();
+    model.set_prior(&prior).unwrap();
+    model
+}
+
+/// Rows of data with holes and outliers.
+fn rows(model: &Model, count: usize, missing: f64, reach: f32, draw: &mut Draw) -> Vec<f32> {
+    let kinds = model.structure.row_kinds();
+    let number = |kind: Kind, draw: &mut Draw| match kind {
+        _ if draw.0.chance(missing) => f32::NAN,
+        Kind::Gaussian if draw.0.chance(0.1) => reach * (2.0 * draw.0.uniform() - 1.0) as f32,
+        Kind::Gaussian => draw.0.normal() as f32,
+        Kind::Bernoulli => draw.0.below(2) as f32,
+        Kind::Categorical(n) => draw.0.below(n as usize) as f32,
+    };
+    (0..count).flat_map(|_| kinds.clone()).map(|kind| number(kind, draw)).collect()
+}
+
+/// Every answer to every row is a finite number.
+fn check_finite(predictor: &mut Predictor, rows: &[f32]) {
+    let finite = |values: &[f64]| assert!(values.iter().all(|x| x.is_finite()), "{values:?}");
+    let finite_f32 = |values: &[f32]| assert!(values.iter().all(|x| x.is_finite()), "{values:?}");
+    finite(&predictor.log_likelihood(rows).unwrap());
+    finite(&predictor.log_marginal(rows).unwrap());
+    finite(&predictor.posterior(rows).unwrap());
+    finite(&predictor.log_joint(rows, &sumout::queries::shifts(1)).unwrap());
+    for class in [None, Some(0)] {
+        predictor.responsibilities(rows, class).unwrap().iter().for_each(|tree| finite_f32(tree));
+        let imputed = predictor.impute_mean(rows, class).unwrap();
+        finite_f32(&imputed.mean);
+        finite_f32(&imputed.variance);
+        finite_f32(&predictor.impute_mode(rows, class).unwrap());
+        finite_f32(&predictor.sample_given(rows, class, 1).unwrap());
+    }
+}
+
+/// Scores, posteriors, responsibilities and means of rows against `reference.rs`.
+fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
+    let model = predictor.model().clone();
+    let (s, k, width) = (&model.structure, model.structure.classes, model.structure.width());
+    let logs = LogWeights::new(s, &model.weights);
+    let scores = predictor.log_likelihood(rows).unwrap();
+    let posterior = predictor.posterior(rows).unwrap();
+    let flows = predictor.responsibilities(rows, None).unwrap();
+    let imputed = predictor.impute_mean(rows, None).unwrap();
+    let mut batch = sumout::batch::Batch::default();
+    model.fill(rows, (0, 0), &mut batch);
+    for b in 0..batch.rows {
+        let up = reference::upward(s, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+        let joint: Vec<f64> =
+            up.log_likelihood.iter().zip(&model.log_prior).map(|(score, prior)| score + prior).collect();
+        let whole = log_sum_exp(&joint);
+        let exact: Vec<f64> = joint.iter().map(|log| (log - whole).exp()).collect();
+        for y in 0..k {
+            let (ours, exact) = (scores[b * k + y], up.log_likelihood[y]);
+            assert!((ours - exact).abs() <= 1e-4_f64.max(1e-6 * exact.abs()), "score {ours} {exact}");
+        }
+        let largest = up.log_likelihood.iter().map(|x| x.abs()).fold(0.0, f64::max);
+        let tolerance = 1e-4 + 1e-15 * largest; // f64 holds the logarithm of a product no better
+        if tolerance > 0.01 {
+            continue;
+        }
+        for y in 0..k {
+            assert!(
+                (posterior[b * k + y] - exact[y]).abs() < tolerance,
+                "posterior {} {}",
+                posterior[b * k + y],
+                exact[y]
+            );
+        }
+        let down = reference::flows(s, &logs, &up, &exact, &|_, _, _| false);
+        for (t, tree) in s.trees.iter().enumerate() {
+            let m = tree.components;
+            let row = &flows[t][b * tree.positions.len() * m..];
+            for (i, d) in (0..tree.positions.len()).flat_map(|i| (0..m).map(move |d| (i, d))) {
+                let (ours, exact) = (f64::from(row[i * m + d]), down.leaves[t][i][d]);
+                assert!((ours - exact).abs() < tolerance, "responsibility {ours} {exact}");
+            }
+        }
+        let means = means(&model, &down.leaves);
+        for column in (0..width).filter(|&column| rows[b * width + column].is_nan()) {
+            let ours = f64::from(imputed.mean[b * width + column]);
+            if let Some(exact) = means[column] {
+                assert!((ours - exact).abs() < 20.0 * tolerance, "mean {ours} {exact}");
+            }
+        }
+    }
+}
+
+/// `Σ_t Σ_d r(d) μ_d` of every real column.
+fn means(model: &Model, flows: &[Vec<Vec<f64>>]) -> Vec<Option<f64>> {
+    let s = &model.structure;
+    let places = s.placement((0, 0));
+    let mut sums = vec![None; places.len()];
+    for (t, tree) in s.trees.iter().enumerate() {
+        for (i, position) in tree.positions.iter().enumerate() {
+            let family = &model.weights.trees[t].families[position.family as usize];
+            for (c, &input) in position.inputs.iter().enumerate().filter(|(_, input)| **input != OUTSIDE) {
+                let column = places.iter().position(|&place| place == input);
+                if let (Some(column), Coordinate::Gaussian { mean, .. }) = (column, &family.coordinates[c]) {
+                    let part: f64 = flows[t][i].iter().zip(mean).map(|(f, &mean)| f * f64::from(mean)).sum();
+                    *sums[column].get_or_insert(0.0) += part;
+                }
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn random_models_of_extreme_weights_and_values() {
+    for seed in 0..60 {
+        let draw = &mut Draw::new(seed);
+        let model = model([1.0, 10.0, 30.0, 60.0][seed as usize % 4], draw);
+        let missing = 0.8 * draw.0.uniform();
+        let rows = rows(&model, 20, missing, [3.0, 1e4, 1e6][seed as usize % 3], draw);
+        let mut predictor = Predictor::new(model);
+        check_finite(&mut predictor, &rows);
+        check_reference(&mut predictor, &rows);
+    }
+}
+
+#[test]
+fn values_of_any_size() {
+    for seed in 0..30 {
+        let draw = &mut Draw::new(100 + seed);
+        let mut model = model([1.0, 30.0][seed as usize % 2], draw);
+        model.scaling = Scaling::uniform(-3.0, 7.0);
+        let rows = rows(&model, 20, 0.3, [1e30, f32::MAX][seed as usize % 2], draw);
+        check_finite(&mut Predictor::new(model), &rows);
+    }
+}
+
+/// A value of 10³⁰ leaves one component, as 10⁵ does; all else must be the same, although its log-density is −10⁵⁹ and
+/// f64 logarithms of products with it forget everything else.
+#[test]
+fn an_outlier_does_not_drown_the_rest() {
+    for (seed, spread) in (0..20).map(|seed| (seed, [1.0, 40.0][seed as usize % 2])) {
+        let draw = &mut Draw::new(200 + seed);
+        let levels = [(2, 4, Sharing::Own), (4, 5, Sharing::Own)];
+        let structure = Structure::sequence(8, 1, 1, 3, &levels, 2).unwrap();
+        let weights = random_models::weights(&structure, spread, draw);
+        let mut predictor = Predictor::new(Model { weights, ..Model::random(structure, 0.0, 0) });
+        let mut row: Vec<f32> = (0..8).map(|_| draw.0.normal() as f32).collect();
+        row[draw.from(1, 7)] = f32::NAN;
+        let mut answers = |x: f32| {
+            row[0] = x;
+            let mode = predictor.impute_mode(&row, Some(0)).unwrap()[1..].to_vec();
+            (predictor.responsibilities(&row, Some(0)).unwrap(), mode)
+        };
+        let (far, farther) = (answers(1e5), answers(1e30));
+        for (a, b) in far.0[0].iter().zip(&farther.0[0]) {
+            assert!((a - b).abs() < 1e-4, "{a} {b}");
+        }
+        assert!(far.1.iter().zip(&farther.1).all(|(a, b)| a == b || a.is_nan()));
+    }
+}
+
+/// Sequences so long that a plain product would be e⁻³⁰⁰⁰.
+#[test]
+fn thousands_of_positions() {
+    for (seed, levels) in [
+        vec![(4096, 6, Sharing::Own)],
+        vec![(2, 5, Sharing::Shared); 12],
+        vec![(64, 5, Sharing::Own), (64, 7, Sharing::Own)],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let draw = &mut Draw::new(300 + seed as u64);
+        let structure = Structure::sequence(3500, 1, 1, 4, &levels, 3).unwrap();
+        let weights = random_models::weights(&structure, [1.0, 20.0][seed % 2], draw);
+        let model = Model { weights, ..Model::random(structure, 0.0, 0) };
+        let rows = rows(&model, 4, 0.3, 1e4, draw);
+        let mut predictor = Predictor::new(model);
+        check_finite(&mut predictor, &rows);
+        check_reference(&mut predictor, &rows);
+        let sample = predictor.sample(3, None, 1).unwrap();
+        assert!(sample.rows.iter().all(|x| x.is_finite()));
+    }
+}
+
+/// Three channels; the first, e¹⁰⁰ times as likely as the others, cannot make what is observed. So the others share it,
+/// 7 to 3, though f32 holds neither.
+#[test]
+fn what_is_left_after_underflow_is_shared_exactly() {
+    let kinds = [Kind::Gaussian, Kind::Gaussian];
+    let structure = Structure::columns(&kinds, &[vec![0], vec![1]], 2, 2, &[3], 1).unwrap();
+    let mut model = Model::random(structure, 0.0, 0);
+    let tree = &mut model.weights.trees[0];
+    for (family, means) in tree.families.iter_mut().zip([[0.0, 1000.0], [-1.0, 5.0]]) {
+        family.coordinates[0] = Coordinate::Gaussian { mean: means.to_vec(), log_sigma: vec![0.0; 2] };
+    }
+    let first = |c, a| {
+        if c == 0 && a == 1 {
+            -1000.0
+        } else if c > 0 && a == 0 {
+            -50.0
+        } else {
+            0.0
+        }
+    };
+    let second = |c, a| if (c == 1) == (a == 0) { 0.0 } else { -60.0 };
+    tree.levels[0] = Mixing::from_logits(2, 3, 2, |matrix, c, a| if matrix == 0 { first(c, a) } else { second(c, a) });
+    model.weights.classes = Mixing::from_logits(1, 1, 3, |_, _, a| [0.0, 0.7f32.ln() - 100.0, 0.3f32.ln() - 100.0][a]);
+    let mut predictor = Predictor::new(model);
+    let row = [1000.0, f32::NAN]; // channel 1 says −1, channel 2 says 5
+    let flows = predictor.responsibilities(&row, None).unwrap();
+    let near = |ours: f32, exact: f64| assert!((f64::from(ours) - exact).abs() < 1e-4, "{ours} {exact}");
+    near(flows[0][1], 1.0);
+    near(flows[0][2], 0.7);
+    let imputed = predictor.impute_mean(&row, None).unwrap();
+    near(imputed.mean[1], -0.7 + 1.5);
+    near(imputed.variance[1], 1.0 + 0.21 * 36.0);
+    assert_eq!(predictor.impute_mode(&row, None).unwrap(), [1000.0, -1.0]);
+    let draws = predictor.sample_given(&row.repeat(10_000), None, 3).unwrap();
+    let share = draws.chunks(2).filter(|row| row[1] < 2.0).count() as f64 / 1e4;
+    assert!((share - 0.7).abs() < 0.02, "{share}");
+}
