@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Every check of the project, on a machine with nothing but Rust and Debian's basics. Ends with how many passed.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Build outputs live in the user's cache, so that a fresh clone need not build everything again.
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sumout/target}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+
+step() {
+  printf '\n== %s\n' "$*"
+  "$@"
+  passed=$((passed + 1))
+}
+
+# Runs tests, shows them, and adds up what passed. The exit status is cargo's (pipefail).
+tests() {
+  printf '\n== %s\n' "$*"
+  "$@" 2>&1 | tee "$log"
+  local count
+  count=$(awk '/^test result: ok\./ { n += $4 } END { print n + 0 }' "$log")
+  passed=$((passed + count))
+}
+
+if ! command -v cc >/dev/null; then
+  step apt-get update -qq
+  step apt-get install -y -qq gcc libc6-dev
+fi
+command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&2; exit 1; }
+
+step cargo fmt --all --check
+step cargo clippy --release --workspace --all-targets --locked -- -D warnings
+tests cargo test --release --workspace --locked
+RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
+
+printf '\n%d passed, 0 failed\n' "$passed"
