@@ -5,6 +5,8 @@
 
 pub mod error;
 pub mod random;
+pub mod tree;
+pub mod layout;
 pub mod structure;
 pub mod batch;
 pub mod kernel;
@@ -14,6 +16,7 @@ pub mod mixing;
 pub mod weights;
 pub mod reference;
 pub mod circuit;
+pub mod descent;
 pub mod model;
 pub mod log_circuit;
 pub mod queries;
@@ -23,6 +26,8 @@ pub mod sampling;
 pub mod start;
 pub mod loss;
 pub mod optim;
+pub mod settings;
+mod guard;
 pub mod train;
 pub mod presets;
 pub mod missing;

@@ -141,7 +141,7 @@ impl Missing {
     pub fn apply(&self, grid: &Grid, rows: &mut [f32], first_row: usize, seed: u64) -> Result<()> {
         self.check_on(grid)?;
         let width = grid.numbers();
-        if width == 0 || rows.len() % width != 0 {
+        if width == 0 || !rows.len().is_multiple_of(width) {
             return Err(Error::shape("numbers", format!("rows of {width}"), rows.len()));
         }
         rows.par_chunks_mut(width).enumerate().for_each(|(index, row)| {
@@ -186,7 +186,7 @@ impl Missing {
 
 /// Writes NaN where `mask` is true. The mask has the length of all rows, or of one: it then serves every row.
 pub fn hide(rows: &mut [f32], mask: &[bool]) -> Result<()> {
-    if mask.is_empty() || rows.len() % mask.len() != 0 {
+    if mask.is_empty() || !rows.len().is_multiple_of(mask.len()) {
         return Err(Error::shape("mask", format!("one entry for each of {} numbers", rows.len()), mask.len()));
     }
     for row in rows.chunks_exact_mut(mask.len()) {

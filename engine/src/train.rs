@@ -6,181 +6,20 @@
 use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
+use crate::guard::{Counts, Given, add_leaf_flows, recompute};
 use crate::leaves::{Statistics, values_of};
 use crate::loss::{Loss, Target, loss_and_seeds};
 use crate::mixing::{Mixing, Scratch};
-use crate::model::{Model, check_rows};
-use crate::optim::{Moments, Rule, Schedule, Step, update_family, update_mixing};
+use crate::model::Model;
+use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
-use crate::reference::{self, LogWeights};
-use crate::start::{LeafStart, start_leaves};
+use crate::reference;
+use crate::start::start_leaves;
 use crate::structure::{ClassRows, OUTSIDE, Structure};
 use crate::weights::{Prepared, Weights};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
-/// Where P(y) comes from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Prior {
-    /// 1/K.
-    #[default]
-    Uniform,
-    /// The labels' frequencies.
-    Labels,
-    /// These weights.
-    Given(Vec<f64>),
-}
-
-/// How a model is trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// Steps in all.
-    pub steps: usize,
-    /// B.
-    pub batch: usize,
-    /// How weights follow their gradient.
-    pub rule: Rule,
-    /// Learning rate at the start.
-    pub rate: f64,
-    /// How it changes.
-    pub schedule: Schedule,
-    /// β, the weight of −log P(X).
-    pub generative: f64,
-    /// λ, the weight of Σw² over the simplex weights.
-    pub penalty: f64,
-    /// Probability that a number of the input is summed out.
-    pub drop_inputs: f64,
-    /// For layer 0 (leaves), 1, …: probability that a node is summed out. Layers not named keep all.
-    pub drop_nodes: Vec<f64>,
-    /// Training images are moved by up to this many pixels each way; what they leave is missing.
-    pub shift: usize,
-    /// Learning rate of the leaves relative to the rest; 0 keeps them as they started.
-    pub leaf_rate: f64,
-    /// How leaves start.
-    pub leaves: LeafStart,
-    /// Standard deviation of the logits at the start.
-    pub spread: f64,
-    /// P(y).
-    pub prior: Prior,
-    /// Steps between validations, where there is a validation set.
-    pub validate_every: usize,
-    /// Seed of everything random.
-    pub seed: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            steps: 2000,
-            batch: 128,
-            rule: Rule::adam(),
-            rate: 0.03,
-            schedule: Schedule::Cosine,
-            generative: 0.1,
-            penalty: 0.0,
-            drop_inputs: 0.0,
-            drop_nodes: Vec::new(),
-            shift: 0,
-            leaf_rate: 0.0,
-            leaves: LeafStart::default(),
-            spread: 1.0,
-            prior: Prior::Uniform,
-            validate_every: 1000,
-            seed: 1,
-        }
-    }
-}
-
-impl Settings {
-    /// Says which setting is out of range.
-    pub fn check(&self) -> Result<()> {
-        let probability = |p: &f64| (0.0..=1.0).contains(p);
-        let positive = |x: f64| x.is_finite() && x > 0.0;
-        let natural = |x: f64| x.is_finite() && x >= 0.0;
-        let checks = [
-            ("steps", "at least 1", self.steps > 0, self.steps.to_string()),
-            ("batch", "from 1 to 65536", (1..=65536).contains(&self.batch), self.batch.to_string()),
-            ("rate", "a positive number", positive(self.rate), self.rate.to_string()),
-            ("generative", "a number from 0", natural(self.generative), self.generative.to_string()),
-            ("penalty", "a number from 0", natural(self.penalty), self.penalty.to_string()),
-            ("leaf_rate", "a number from 0", natural(self.leaf_rate), self.leaf_rate.to_string()),
-            ("spread", "a number from 0", natural(self.spread), self.spread.to_string()),
-            ("floor", "a positive number", positive(self.leaves.floor.into()), self.leaves.floor.to_string()),
-            ("structures", "at least 1", self.leaves.structures > 0, self.leaves.structures.to_string()),
-            ("drop_inputs", "from 0 to 1", probability(&self.drop_inputs), self.drop_inputs.to_string()),
-            ("drop_nodes", "from 0 to 1", self.drop_nodes.iter().all(probability), format!("{:?}", self.drop_nodes)),
-            ("validate_every", "at least 1", self.validate_every > 0, self.validate_every.to_string()),
-        ];
-        for (name, expected, fits, got) in checks {
-            if !fits {
-                return Err(Error::Setting { name, expected, got });
-            }
-        }
-        if self.rule == Rule::Em && self.rate > 1.0 {
-            return Err(Error::Setting { name: "rate", expected: "at most 1 for EM", got: self.rate.to_string() });
-        }
-        self.rule.check()
-    }
-}
-
-/// Rows to learn from or to be judged by.
-#[derive(Clone, Copy, Debug)]
-pub struct Data<'a> {
-    /// (n, width), NaN is missing.
-    pub values: &'a [f32],
-    /// (n): a class, or −1 where missing. Empty: all missing.
-    pub labels: &'a [i64],
-    /// (n) weights of rows that are not negative, or empty for all one.
-    pub weights: &'a [f32],
-}
-
-impl<'a> Data<'a> {
-    /// Rows with labels.
-    pub fn new(values: &'a [f32], labels: &'a [i64]) -> Self {
-        Self { values, labels, weights: &[] }
-    }
-
-    fn label(&self, row: usize) -> i64 {
-        self.labels.get(row).copied().unwrap_or(-1)
-    }
-
-    /// How many rows there are, or what is wrong with them.
-    pub fn check(&self, model: &Model) -> Result<usize> {
-        let rows = check_rows(&model.structure, self.values)?;
-        if rows == 0 {
-            return Err(Error::Empty { what: "row" });
-        }
-        for (what, length) in [("labels", self.labels.len()), ("row weights", self.weights.len())] {
-            if length != 0 && length != rows {
-                return Err(Error::shape(what, rows, length));
-            }
-        }
-        let last = model.structure.classes - 1;
-        if let Some(row) = self.labels.iter().position(|&label| !(-1..=last as i64).contains(&label)) {
-            return Err(Error::Label { row, label: self.labels[row], last });
-        }
-        let total: f64 = self.weights.iter().map(|&w| f64::from(w)).sum();
-        let wrong =
-            self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0)) || (!self.weights.is_empty() && total == 0.0);
-        if wrong {
-            let expected = "finite numbers from 0, not all 0";
-            return Err(Error::Setting { name: "row weights", expected, got: format!("a sum of {total}") });
-        }
-        Ok(rows)
-    }
-
-    /// Labels' counts; an error for a class that has none.
-    fn class_counts(&self, classes: usize) -> Result<Vec<f64>> {
-        let mut counts = vec![0.0; classes];
-        self.labels.iter().filter(|&&l| l >= 0).for_each(|&label| counts[label as usize] += 1.0);
-        match counts.iter().position(|&count| count == 0.0) {
-            Some(class) if classes > 1 => Err(Error::ClassWithoutExamples { class }),
-            _ => Ok(counts),
-        }
-    }
-}
+pub use crate::settings::{Data, Prior, Settings};
 
 /// What the caller hears after each step.
 #[derive(Clone, Copy, Debug)]
@@ -362,8 +201,13 @@ impl Trainer {
         let mut loss =
             loss_and_seeds(scores, &self.model.log_prior, &self.labels, &self.weights, target, &mut self.seeds);
         let doubtful = self.activations.doubtful_gradients(structure.classes, &self.seeds);
-        let exact =
-            if doubtful.is_empty() { Vec::new() } else { self.recompute(&doubtful, &dropped, target, &mut loss) };
+        let mut exact = Vec::new();
+        if !doubtful.is_empty() {
+            let (model, batch, dropped) = (&self.model, &self.batch, &dropped[..]);
+            let given = Given { model, batch, labels: &self.labels, weights: &self.weights, dropped, target };
+            (loss, exact) = recompute(&given, &doubtful, self.activations.log_likelihood(), &mut self.seeds);
+            self.recomputed += doubtful.len();
+        }
         let objective = loss.objective(self.settings.generative);
         if !objective.is_finite() {
             return Err(Error::Diverged { step: self.step, loss: objective });
@@ -455,40 +299,6 @@ impl Trainer {
         masks
     }
 
-    /// Scores and flows of doubtful samples in f64 log space; their seeds become zero for the fast way down.
-    fn recompute(
-        &mut self,
-        doubtful: &[usize],
-        dropped: &[Vec<Dropped>],
-        target: Target,
-        loss: &mut Loss,
-    ) -> Vec<(usize, reference::Flows)> {
-        let (structure, weights) = (&self.model.structure, &self.model.weights);
-        let k = structure.classes;
-        let logs = LogWeights::new(structure, weights);
-        let word_count = words(self.batch.rows);
-        let batch = &self.batch;
-        let passes: Vec<reference::Upward> = doubtful
-            .par_iter()
-            .map(|&b| reference::upward(structure, weights, &logs, batch.row(b), &is_dropped(dropped, word_count, b)))
-            .collect();
-        let mut scores = self.activations.log_likelihood().to_vec();
-        for (&b, pass) in doubtful.iter().zip(&passes) {
-            scores[b * k..(b + 1) * k].copy_from_slice(&pass.log_likelihood);
-        }
-        let prior = &self.model.log_prior;
-        *loss = loss_and_seeds(&scores, prior, &self.labels, &self.weights, target, &mut self.seeds);
-        let seeds = &self.seeds;
-        let exact = doubtful.par_iter().zip(&passes).map(|(&b, pass)| {
-            let seeds: Vec<f64> = seeds[b * k..(b + 1) * k].iter().map(|&seed| seed.into()).collect();
-            (b, reference::flows(structure, &logs, pass, &seeds, &is_dropped(dropped, word_count, b)))
-        });
-        let exact = exact.collect();
-        doubtful.iter().for_each(|&b| self.seeds[b * k..(b + 1) * k].fill(0.0));
-        self.recomputed += doubtful.len();
-        exact
-    }
-
     /// Moves everything by the gradient, to which the exact flows of doubtful samples are added.
     fn update(&mut self, exact: &[(usize, reference::Flows)]) {
         let settings = &self.settings;
@@ -541,68 +351,4 @@ fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize
     }
     let permutation = order.iter().find(|(known, _)| *known == epoch).map(|(_, permutation)| permutation);
     permutation.map_or(0, |permutation| permutation[place % rows] as usize)
-}
-
-fn is_dropped(dropped: &[Vec<Dropped>], word_count: usize, b: usize) -> impl Fn(usize, usize, usize) -> bool {
-    move |t, l, node| {
-        let mask = dropped[t].get(l).and_then(|mask| mask.get(node * word_count + b / CHUNK));
-        mask.is_some_and(|mask| mask >> (b % CHUNK) & 1 == 1)
-    }
-}
-
-/// Pair flows of the samples that the guard computed again, in panels; empty where there are none.
-struct Counts {
-    levels: Vec<Vec<Vec<f32>>>, // by tree, level
-    classes: Vec<f32>,
-}
-
-impl Counts {
-    fn new(model: &Model, exact: &[(usize, reference::Flows)]) -> Self {
-        let zeros = |mixing: &Mixing| vec![0.0; if exact.is_empty() { 0 } else { mixing.logits.len() }];
-        let mut counts = Self {
-            levels: model.weights.trees.iter().map(|t| t.levels.iter().map(zeros).collect()).collect(),
-            classes: zeros(&model.weights.classes),
-        };
-        exact.iter().for_each(|(_, flows)| counts.add(model, flows));
-        counts
-    }
-
-    fn level(&self, t: usize, l: usize) -> &[f32] {
-        &self.levels[t][l]
-    }
-
-    fn add(&mut self, model: &Model, flows: &reference::Flows) {
-        for (t, tree) in model.structure.trees.iter().enumerate() {
-            for (l, level) in tree.levels.iter().enumerate() {
-                let mixing = &model.weights.trees[t].levels[l];
-                for (j, pairs) in flows.pairs[t][l].iter().enumerate() {
-                    for (i, &pair) in pairs.iter().enumerate() {
-                        let (c, a) = (i / mixing.columns, i % mixing.columns);
-                        self.levels[t][l][mixing.place(level.weight_of[j] as usize, c, a)] += pair as f32;
-                    }
-                }
-            }
-        }
-        let classes = &model.weights.classes;
-        for (i, &flow) in flows.classes.iter().enumerate() {
-            self.classes[classes.place(0, i / classes.columns, i % classes.columns)] += flow as f32;
-        }
-    }
-}
-
-fn add_leaf_flows(
-    model: &Model,
-    prepared: &Prepared,
-    batch: &Batch,
-    exact: &[(usize, reference::Flows)],
-    sums: &mut [Vec<Statistics>],
-) {
-    for (b, flows) in exact {
-        for (t, tree) in model.structure.trees.iter().enumerate() {
-            for (position, flow) in tree.positions.iter().zip(&flows.leaves[t]) {
-                let f = position.family as usize;
-                sums[t][f].add(&prepared.tables[t][f], &position.inputs, batch.row(*b), |d| flow[d] as f32);
-            }
-        }
-    }
 }

@@ -1,0 +1,170 @@
+//! What a training run is given: settings, and data with labels; both checked before work starts.
+
+use crate::error::{Error, Result};
+use crate::model::{Model, check_rows};
+use crate::optim::{Rule, Schedule};
+use crate::start::LeafStart;
+use serde::{Deserialize, Serialize};
+
+/// Where P(y) comes from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prior {
+    /// 1/K.
+    #[default]
+    Uniform,
+    /// The labels' frequencies.
+    Labels,
+    /// These weights.
+    Given(Vec<f64>),
+}
+
+/// How a model is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Steps in all.
+    pub steps: usize,
+    /// B.
+    pub batch: usize,
+    /// How weights follow their gradient.
+    pub rule: Rule,
+    /// Learning rate at the start.
+    pub rate: f64,
+    /// How it changes.
+    pub schedule: Schedule,
+    /// β, the weight of −log P(X).
+    pub generative: f64,
+    /// λ, the weight of Σw² over the simplex weights.
+    pub penalty: f64,
+    /// Probability that a number of the input is summed out.
+    pub drop_inputs: f64,
+    /// For layer 0 (leaves), 1, …: probability that a node is summed out. Layers not named keep all.
+    pub drop_nodes: Vec<f64>,
+    /// Training images are moved by up to this many pixels each way; what they leave is missing.
+    pub shift: usize,
+    /// Learning rate of the leaves relative to the rest; 0 keeps them as they started.
+    pub leaf_rate: f64,
+    /// How leaves start.
+    pub leaves: LeafStart,
+    /// Standard deviation of the logits at the start.
+    pub spread: f64,
+    /// P(y).
+    pub prior: Prior,
+    /// Steps between validations, where there is a validation set.
+    pub validate_every: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            steps: 2000,
+            batch: 128,
+            rule: Rule::adam(),
+            rate: 0.03,
+            schedule: Schedule::Cosine,
+            generative: 0.1,
+            penalty: 0.0,
+            drop_inputs: 0.0,
+            drop_nodes: Vec::new(),
+            shift: 0,
+            leaf_rate: 0.0,
+            leaves: LeafStart::default(),
+            spread: 1.0,
+            prior: Prior::Uniform,
+            validate_every: 1000,
+            seed: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Says which setting is out of range.
+    pub fn check(&self) -> Result<()> {
+        let probability = |p: &f64| (0.0..=1.0).contains(p);
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let natural = |x: f64| x.is_finite() && x >= 0.0;
+        let checks = [
+            ("steps", "at least 1", self.steps > 0, self.steps.to_string()),
+            ("batch", "from 1 to 65536", (1..=65536).contains(&self.batch), self.batch.to_string()),
+            ("rate", "a positive number", positive(self.rate), self.rate.to_string()),
+            ("generative", "a number from 0", natural(self.generative), self.generative.to_string()),
+            ("penalty", "a number from 0", natural(self.penalty), self.penalty.to_string()),
+            ("leaf_rate", "a number from 0", natural(self.leaf_rate), self.leaf_rate.to_string()),
+            ("spread", "a number from 0", natural(self.spread), self.spread.to_string()),
+            ("floor", "a positive number", positive(self.leaves.floor.into()), self.leaves.floor.to_string()),
+            ("structures", "at least 1", self.leaves.structures > 0, self.leaves.structures.to_string()),
+            ("drop_inputs", "from 0 to 1", probability(&self.drop_inputs), self.drop_inputs.to_string()),
+            ("drop_nodes", "from 0 to 1", self.drop_nodes.iter().all(probability), format!("{:?}", self.drop_nodes)),
+            ("validate_every", "at least 1", self.validate_every > 0, self.validate_every.to_string()),
+        ];
+        for (name, expected, fits, got) in checks {
+            if !fits {
+                return Err(Error::Setting { name, expected, got });
+            }
+        }
+        if self.rule == Rule::Em && self.rate > 1.0 {
+            return Err(Error::Setting { name: "rate", expected: "at most 1 for EM", got: self.rate.to_string() });
+        }
+        self.rule.check()
+    }
+}
+
+/// Rows to learn from or to be judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// (n, width), NaN is missing.
+    pub values: &'a [f32],
+    /// (n): a class, or −1 where missing. Empty: all missing.
+    pub labels: &'a [i64],
+    /// (n) weights of rows that are not negative, or empty for all one.
+    pub weights: &'a [f32],
+}
+
+impl<'a> Data<'a> {
+    /// Rows with labels.
+    pub fn new(values: &'a [f32], labels: &'a [i64]) -> Self {
+        Self { values, labels, weights: &[] }
+    }
+
+    pub(crate) fn label(&self, row: usize) -> i64 {
+        self.labels.get(row).copied().unwrap_or(-1)
+    }
+
+    /// How many rows there are, or what is wrong with them.
+    pub fn check(&self, model: &Model) -> Result<usize> {
+        let rows = check_rows(&model.structure, self.values)?;
+        if rows == 0 {
+            return Err(Error::Empty { what: "row" });
+        }
+        for (what, length) in [("labels", self.labels.len()), ("row weights", self.weights.len())] {
+            if length != 0 && length != rows {
+                return Err(Error::shape(what, rows, length));
+            }
+        }
+        let last = model.structure.classes - 1;
+        if let Some(row) = self.labels.iter().position(|&label| !(-1..=last as i64).contains(&label)) {
+            return Err(Error::Label { row, label: self.labels[row], last });
+        }
+        let total: f64 = self.weights.iter().map(|&w| f64::from(w)).sum();
+        let wrong =
+            self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0)) || (!self.weights.is_empty() && total == 0.0);
+        if wrong {
+            let expected = "finite numbers from 0, not all 0";
+            return Err(Error::Setting { name: "row weights", expected, got: format!("a sum of {total}") });
+        }
+        Ok(rows)
+    }
+
+    /// Labels' counts; an error for a class that has none.
+    pub(crate) fn class_counts(&self, classes: usize) -> Result<Vec<f64>> {
+        let mut counts = vec![0.0; classes];
+        self.labels.iter().filter(|&&l| l >= 0).for_each(|&label| counts[label as usize] += 1.0);
+        match counts.iter().position(|&count| count == 0.0) {
+            Some(class) if classes > 1 => Err(Error::ClassWithoutExamples { class }),
+            _ => Ok(counts),
+        }
+    }
+}
