@@ -18,7 +18,7 @@
 
 use crate::error::{Error, Result};
 use crate::leaves::Coordinate;
-use crate::model_file::{Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes};
+use crate::model_file::{self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes};
 use crate::optim::Moments;
 use crate::train::{Best, Memory, Settings, Trainer};
 use crate::weights::Weights;
@@ -66,10 +66,12 @@ impl Trainer {
         let mut trainer = Self::with_model(checkpoint.model, state.settings)?;
         fill(trainer.memory.all_mut().flat_map(|m| &mut m.first), &first)?;
         fill(trainer.memory.all_mut().flat_map(|m| &mut m.second), &second)?;
-        if let (Some(step), Some(numbers), Some(score)) = (state.best_step, best, score) {
-            let mut weights = trainer.model.weights.clone();
-            fill(weight_slots(&mut weights), &numbers)?;
-            trainer.best = Some(Best { step, score, weights });
+        if let (Some(step), Some(numbers)) = (state.best_step, best) {
+            let score = score.ok_or_else(|| Error::ModelFile("training state: 'best_score' is not there".into()))?;
+            let mut best = trainer.model.clone();
+            fill(weight_slots(&mut best.weights), &numbers)?;
+            model_file::check(&best)?;
+            trainer.best = Some(Best { step, score, weights: best.weights });
         }
         (trainer.step, trainer.recomputed) = (state.step, state.recomputed);
         Ok(trainer)

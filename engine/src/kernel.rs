@@ -219,7 +219,7 @@ pub fn exp_nonpositive<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let r = simd.mul_add_e_f32s(n, splat(-0.693_359_4), x); // less n ln 2, in two parts
     let r = simd.mul_add_e_f32s(n, splat(2.121_944_4e-4), r);
     let mut p = splat(1.987_569_1e-4);
-    for coefficient in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1] {
+    for coefficient in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
         p = simd.mul_add_e_f32s(p, r, splat(coefficient));
     }
     let value = simd.add_f32s(simd.mul_add_e_f32s(p, simd.mul_f32s(r, r), r), splat(1.0));

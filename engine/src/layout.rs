@@ -1,7 +1,7 @@
 //! Trees from specifications: grids of patches and pooling windows, or groups of columns.
 
 use crate::error::{Error, Result};
-use crate::tree::{Kind, Level, OUTSIDE, Position, Sharing, Tree};
+use crate::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
 use serde::{Deserialize, Serialize};
 
 /// One level of an image's tree.
@@ -75,6 +75,13 @@ pub(crate) fn image_tree(spec: &ImageSpec) -> Result<Tree> {
     let (ph, pw) = spec.patch;
     if ph == 0 || pw == 0 || spec.levels.iter().any(|l| l.window.0 == 0 || l.window.1 == 0) {
         return Err(Error::Structure("patches and windows must be at least 1×1".into()));
+    }
+    if spec.grid_shift.0 > spec.frame.0 || spec.grid_shift.1 > spec.frame.1 {
+        let (shift, frame) = (spec.grid_shift, spec.frame);
+        return Err(Error::Structure(format!("the grid is shifted by {shift:?}, further than the frame of {frame:?}")));
+    }
+    if ph.saturating_mul(pw).saturating_mul(spec.channels) > LARGEST {
+        return Err(Error::Structure(format!("a patch of {ph}×{pw}×{} numbers is too large", spec.channels)));
     }
     let mut grid = ((spec.frame.0 + spec.grid_shift.0).div_ceil(ph), (spec.frame.1 + spec.grid_shift.1).div_ceil(pw));
     let mut node_at = Vec::new(); // grid cell → node of the layer, row-major

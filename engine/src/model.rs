@@ -165,7 +165,7 @@ impl Model {
 /// of a row.
 pub fn check_rows(structure: &Structure, values: &[f32]) -> Result<usize> {
     let width = structure.width();
-    if values.len() % width != 0 {
+    if !values.len().is_multiple_of(width) {
         return Err(Error::shape("numbers", format!("rows of {width}"), values.len()));
     }
     let kinds = structure.row_kinds();

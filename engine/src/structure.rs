@@ -364,6 +364,22 @@ mod tests {
     }
 
     #[test]
+    fn sizes_beyond_reason_are_errors() {
+        let level = vec![LevelSpec::all(2, Sharing::Own)];
+        let spec = ImageSpec { levels: level, ..ImageSpec::new(4, 4, 1, (2, 2), 2) };
+        let error = |spec: ImageSpec| Structure::image(&spec, 2).unwrap_err().to_string();
+        let shift = error(ImageSpec { grid_shift: (usize::MAX, 0), ..spec.clone() });
+        assert!(shift.starts_with("structure: the grid is shifted by"), "{shift}");
+        let patch = error(ImageSpec { patch: (1 << 40, 1 << 40), ..spec.clone() });
+        assert!(patch.contains("is too large"), "{patch}");
+        let empty = error(ImageSpec { patch: (0, 1), ..spec.clone() });
+        assert_eq!(empty, "structure: patches and windows must be at least 1×1");
+        let frame = error(ImageSpec { frame: (3, 4), ..spec });
+        assert_eq!(frame, "structure: the frame (3×4) must hold the image (4×4)");
+        assert!(Structure::sequence(9, 1, usize::MAX, 2, &[(2, 2, Sharing::Own)], 2).is_err());
+    }
+
+    #[test]
     fn placement_moves_the_image_in_the_frame() {
         let spec = ImageSpec {
             frame: (4, 4),

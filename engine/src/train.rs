@@ -175,7 +175,7 @@ impl Trainer {
         validation.map(|v| v.check(&self.model)).transpose()?;
         while self.step < self.settings.steps {
             let loss = self.advance(data)?;
-            let due = self.step % self.settings.validate_every == 0 || self.step == self.settings.steps;
+            let due = self.step.is_multiple_of(self.settings.validate_every) || self.step == self.settings.steps;
             let judged = validation.filter(|_| due).map(|set| self.validate(set));
             let objective = loss.objective(self.settings.generative);
             let progress =

@@ -1,6 +1,5 @@
 //! Every answer against the sum over all worlds that it stands for, on tiny models.
 
-#[allow(dead_code)] // each test file uses a part
 mod random_models;
 mod worlds;
 

@@ -1,7 +1,6 @@
 //! Model files: round trips to the same bytes, and bytes that are damaged or hostile.
 
 mod largest_allocation;
-#[allow(dead_code)] // other tests draw batches too
 mod random_models;
 
 use largest_allocation::largest_allocation;

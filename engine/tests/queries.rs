@@ -1,6 +1,5 @@
 //! Questions in batches, in threads, shifted, by several models, and wrongly asked.
 
-#[allow(dead_code)] // each test file uses a part
 mod random_models;
 mod worlds;
 

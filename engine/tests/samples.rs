@@ -1,6 +1,5 @@
 //! Samples have the frequencies that the model says: χ² tests with fixed seeds, and moments of real numbers.
 
-#[allow(dead_code)] // each test file uses a part
 mod random_models;
 mod worlds;
 

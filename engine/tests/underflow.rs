@@ -1,7 +1,6 @@
 //! Where f32 underflows: weights of e⁻¹⁰⁰, values of ±10⁶ and 10³⁰, thousands of positions. Every answer stays finite
 //! and agrees with the slow evaluator in f64 log space.
 
-#[allow(dead_code)] // each test file uses a part
 mod random_models;
 
 use random_models::Draw;

@@ -1,5 +1,7 @@
 //! Random structures, weights and data with holes, for the tests that compare.
 
+#![allow(dead_code)] // each test uses a part of it
+
 use sumout::batch::Batch;
 use sumout::leaves::Coordinate;
 use sumout::random::{Purpose, Stream};
@@ -50,7 +52,7 @@ fn image(draw: &mut Draw, classes: usize) -> Structure {
     };
     let spec = |draw: &mut Draw| ImageSpec {
         frame: (height + border, width + border),
-        grid_shift: (draw.from(0, 2), draw.from(0, 2)),
+        grid_shift: (draw.from(0, (height + border).min(2)), draw.from(0, (width + border).min(2))),
         leaf_sharing: [Sharing::Own, Sharing::Shared][draw.from(0, 1)],
         kind,
         levels: levels(draw),
