@@ -54,6 +54,7 @@ fn main() -> Result<(), Error> {
             trainer.advance(&data).unwrap_or_else(|error| panic!("{error}"));
         });
         line(job, seconds);
+        eprintln!("recomputed {}", trainer.recomputed());
     }
     let prepared = Prepared::new(&model.weights, false);
     let mut activations = Activations::new();

@@ -1,7 +1,8 @@
 //! A training run as bytes: stopped at any step, it goes on to the same bits.
 //!
-//! A checkpoint is a model file with a state: settings and counters as JSON, and three vectors, each the numbers of all
-//! free parameters in one fixed order: the rule's two memories, and the best weights on the validation set.
+//! A checkpoint is a model file with a state: settings and counters as JSON, and vectors of
+//! numbers in one fixed order: W as training moves it, the rule's two memories, and the best weights on the validation
+//! set.
 //!
 //! ```
 //! use sumout::structure::{Kind, Structure};
@@ -18,10 +19,11 @@
 
 use crate::error::{Error, Result};
 use crate::leaves::Coordinate;
+use crate::mixing::Simplex;
 use crate::model_file::{self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes};
 use crate::optim::Moments;
 use crate::train::{Best, Memory, Settings, Trainer};
-use crate::weights::Weights;
+use crate::weights::{Prepared, Weights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +42,7 @@ impl Trainer {
         let best_step = self.best.as_ref().map(|best| best.step);
         let state = State { settings: self.settings.clone(), step: self.step, recomputed: self.recomputed, best_step };
         let mut tensors = BTreeMap::new();
+        tensors.insert("weights".to_string(), self.prepared.all().flat_map(Simplex::weights).copied().collect());
         tensors.insert("first".to_string(), self.memory.all().flat_map(|m| &m.first).copied().collect());
         tensors.insert("second".to_string(), self.memory.all().flat_map(|m| &m.second).copied().collect());
         let mut doubles = BTreeMap::new();
@@ -48,7 +51,7 @@ impl Trainer {
             doubles.insert("best_score".to_string(), vec![best.score]);
         }
         let state = serde_json::to_value(state).map_err(|error| Error::ModelFile(error.to_string()))?;
-        checkpoint_to_bytes(&Checkpoint { model: self.model.clone(), state, tensors, doubles })
+        checkpoint_to_bytes(&Checkpoint { model: self.model(), state, tensors, doubles })
     }
 
     /// Goes on where a checkpoint stopped.
@@ -60,10 +63,11 @@ impl Trainer {
             let missing = || Error::ModelFile(format!("training state: '{name}' is not there"));
             checkpoint.tensors.remove(name).ok_or_else(missing)
         };
-        let (first, second) = (take("first")?, take("second")?);
+        let (weights, first, second) = (take("weights")?, take("first")?, take("second")?);
         let best = state.best_step.map(|_| take("best")).transpose()?;
         let score = checkpoint.doubles.get("best_score").and_then(|score| score.first().copied());
         let mut trainer = Self::with_model(checkpoint.model, state.settings)?;
+        set_weights(&mut trainer.prepared, &weights)?;
         fill(trainer.memory.all_mut().flat_map(|m| &mut m.first), &first)?;
         fill(trainer.memory.all_mut().flat_map(|m| &mut m.second), &second)?;
         if let (Some(step), Some(numbers)) = (state.best_step, best) {
@@ -76,6 +80,27 @@ impl Trainer {
         (trainer.step, trainer.recomputed) = (state.step, state.recomputed);
         Ok(trainer)
     }
+}
+
+impl Prepared {
+    fn all(&self) -> impl Iterator<Item = &Simplex> {
+        self.levels.iter().flatten().chain([&self.classes])
+    }
+}
+
+/// W of every matrix: finite, not negative, every row with something in it.
+fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
+    let wrong = || Error::ModelFile("training state: 'weights' does not fit the model".into());
+    let all = prepared.levels.iter_mut().flatten().chain([&mut prepared.classes]);
+    for simplex in all {
+        let (own, rest) = weights.split_at_checked(simplex.weights().len()).ok_or_else(wrong)?;
+        if own.iter().any(|w| !(0.0..=1.01).contains(w)) {
+            return Err(wrong());
+        }
+        simplex.set_weights(own);
+        weights = rest;
+    }
+    if weights.is_empty() { Ok(()) } else { Err(wrong()) }
 }
 
 impl Memory {

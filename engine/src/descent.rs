@@ -48,7 +48,8 @@ impl Activations {
         }
     }
 
-    fn root_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
+    /// dψ of the classes, and dφ of the tops of the trees.
+    pub fn root_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
         let (b_count, k) = (self.samples, s.classes);
         let (wide, k_wide) = (padded(s.root_channels()), padded(k));
         fit(&mut self.root_dpsi, b_count * k_wide);
@@ -83,7 +84,7 @@ impl Activations {
     }
 
     /// dψ of level l in place of ψ, and dφˡ⁻¹.
-    fn level_down(&mut self, t: usize, l: usize, tree: &Tree, prepared: &Prepared, to_leaves: bool) {
+    pub fn level_down(&mut self, t: usize, l: usize, tree: &Tree, prepared: &Prepared, to_leaves: bool) {
         let Rows { words, layers } = &self.rows[t];
         let (below, above) = (&layers[l - 1], &layers[l]);
         let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));

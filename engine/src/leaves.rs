@@ -12,7 +12,7 @@
 //! faster than differences, which are three operations a coordinate too.
 
 use crate::batch::{Batch, bits};
-use crate::kernel::{exp_nonpositive, padded};
+use crate::kernel::{exp, padded};
 use crate::product::TINY;
 use crate::structure::{Kind, OUTSIDE, Position};
 use pulp::{Simd, WithSimd};
@@ -227,7 +227,7 @@ impl Table {
             false => (self.outlier(inputs, frame, row)?, 0.0), // also if the top is NaN
         };
         for value in S::as_mut_simd_f32s(row).0 {
-            *value = exp_nonpositive(simd, simd.sub_f32s(*value, simd.splat_f32s(subtract)));
+            *value = exp(simd, simd.sub_f32s(*value, simd.splat_f32s(subtract)));
         }
         Some(log_scale)
     }

@@ -8,7 +8,7 @@
 //! panel of c₀:   W[c₀,0] W[c₀+1,0] … W[c₀+31,0] │ W[c₀,1] W[c₀+1,1] … │ …        (A, 32)
 //! ```
 
-use crate::kernel::{HALF, PANEL, Product, exp_nonpositive, padded, panels};
+use crate::kernel::{HALF, PANEL, Product, exp, padded, panels};
 use crate::random::{Purpose, Stream};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -91,12 +91,6 @@ impl Mixing {
         let norm = crate::kernel::log_sum_exp(&logits);
         logits.into_iter().map(|logit| logit - norm).collect()
     }
-
-    /// The panels of all matrices, in the order in which they lie: (matrix, columns, first row c) of each.
-    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
-        let width = padded(self.rows);
-        (0..self.matrices).flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix, wide, c)))
-    }
 }
 
 fn panel_place(rows: usize, columns: usize, c: usize, a: usize) -> usize {
@@ -131,11 +125,40 @@ impl Simplex {
     /// The same after the logits have changed.
     pub fn update(&mut self, mixing: &Mixing) {
         let arch = crate::kernel::arch();
-        let logits = cut_panels(&mixing.logits, mixing);
+        let logits = cut_panels(&mixing.logits, &self.panels().collect::<Vec<_>>(), self.columns);
         self.panels_mut().into_par_iter().zip(logits).for_each(|(mut panel, logits)| {
             arch.dispatch(Softmax { logits, weights: panel.weights, wide: panel.wide });
             panel.finish();
         });
+    }
+
+    /// W as logits, log W: the free parameters of the same model.
+    pub fn to_mixing(&self) -> Mixing {
+        let matrices = self.weights.len() / (self.columns * padded(self.rows));
+        Mixing::from_logits(matrices, self.rows, self.columns, |matrix, c, a| self.weight(matrix, c, a).ln())
+    }
+
+    /// W in panels, as training left it.
+    pub(crate) fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// Sets W in panels, and its transposed panels.
+    pub(crate) fn set_weights(&mut self, weights: &[f32]) {
+        self.weights.copy_from_slice(weights);
+        self.panels_mut().iter_mut().for_each(PanelMut::finish);
+    }
+
+    /// The panels of all matrices, in the order in which they lie: (matrix, columns, first row c) of each.
+    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let width = padded(self.rows);
+        let matrices = self.weights.len() / (self.columns * width);
+        (0..matrices).flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix, wide, c)))
+    }
+
+    /// A: channels in.
+    pub fn columns(&self) -> usize {
+        self.columns
     }
 
     /// All panels of all matrices, each with its share of the transposed panels.
@@ -242,22 +265,18 @@ impl PanelMut<'_> {
 }
 
 /// Cuts numbers that lie in panels into one slice a panel.
-pub(crate) fn cut_panels<'a>(mut numbers: &'a [f32], mixing: &Mixing) -> Vec<&'a [f32]> {
+pub(crate) fn cut_panels<'a>(mut numbers: &'a [f32], shapes: &[Shape], columns: usize) -> Vec<&'a [f32]> {
     let mut all = Vec::new();
-    for (_, wide, _) in mixing.panels() {
+    for (_, wide, _) in shapes {
         let panel;
-        (panel, numbers) = numbers.split_at(wide * mixing.columns);
+        (panel, numbers) = numbers.split_at(wide * columns);
         all.push(panel);
     }
     all
 }
 
 /// The same for numbers to be changed.
-pub(crate) fn cut_panels_mut<'a>(
-    mut numbers: &'a mut [f32],
-    shapes: &[(usize, usize, usize)],
-    columns: usize,
-) -> Vec<&'a mut [f32]> {
+pub(crate) fn cut_panels_mut<'a>(mut numbers: &'a mut [f32], shapes: &[Shape], columns: usize) -> Vec<&'a mut [f32]> {
     let mut all = Vec::new();
     for (_, wide, _) in shapes {
         let panel;
@@ -266,6 +285,9 @@ pub(crate) fn cut_panels_mut<'a>(
     }
     all
 }
+
+/// Of a panel: matrix, columns, first row c.
+pub(crate) type Shape = (usize, usize, usize);
 
 /// Rows that one matrix mixed: φ is (count, padded A) and dψ is (count, padded C).
 pub struct Segment<'a> {
@@ -362,25 +384,20 @@ impl WithSimd for Softmax<'_> {
             for line in logits.chunks_exact(vectors) {
                 top = simd.max_f32s(top, line[v]);
             }
-            softmax_from(simd, top, v, vectors, logits, weights);
+            for (to, logits) in weights.chunks_exact_mut(vectors).zip(logits.chunks_exact(vectors)) {
+                to[v] = exp(simd, simd.sub_f32s(logits[v], top));
+            }
+            normalise(simd, v, vectors, weights);
         }
     }
 }
 
-/// The rest of a softmax once the largest logit is known, for the rows of vector v.
+/// Divides every row of vector v by its sum.
 #[inline(always)]
-pub(crate) fn softmax_from<S: Simd>(
-    simd: S,
-    top: S::f32s,
-    v: usize,
-    vectors: usize,
-    logits: &[S::f32s],
-    weights: &mut [S::f32s],
-) {
+pub(crate) fn normalise<S: Simd>(simd: S, v: usize, vectors: usize, weights: &mut [S::f32s]) {
     let mut sum = simd.splat_f32s(0.0);
-    for (to, logits) in weights.chunks_exact_mut(vectors).zip(logits.chunks_exact(vectors)) {
-        to[v] = exp_nonpositive(simd, simd.sub_f32s(logits[v], top));
-        sum = simd.add_f32s(sum, to[v]);
+    for line in weights.chunks_exact(vectors) {
+        sum = simd.add_f32s(sum, line[v]);
     }
     let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
     for to in weights.chunks_exact_mut(vectors) {

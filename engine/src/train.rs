@@ -7,9 +7,9 @@ use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
-use crate::leaves::{Statistics, values_of};
+use crate::leaves::{Statistics, Table, values_of};
 use crate::loss::{Loss, Target, loss_and_seeds};
-use crate::mixing::{Mixing, Scratch};
+use crate::mixing::{Mixing, Scratch, Simplex};
 use crate::model::Model;
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
@@ -65,12 +65,12 @@ pub(crate) struct Memory {
 
 /// A training run.
 pub struct Trainer {
-    pub(crate) model: Model,
+    pub(crate) model: Model, // its mixing logits are those of the start; see `current`
     pub(crate) settings: Settings,
     pub(crate) step: usize,
     pub(crate) best: Option<Best>,
     pub(crate) memory: Memory,
-    prepared: Prepared,
+    pub(crate) prepared: Prepared,
     activations: Activations,
     nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
     batch: Batch,
@@ -151,17 +151,26 @@ impl Trainer {
     }
 
     /// The model as it stands.
-    pub fn model(&self) -> &Model {
-        &self.model
+    pub fn model(&self) -> Model {
+        Model { weights: self.current(), ..self.model.clone() }
+    }
+
+    /// The weights as they stand: training moves W, from which the logits follow.
+    pub(crate) fn current(&self) -> Weights {
+        let mut weights = self.model.weights.clone();
+        for (tree, simplexes) in weights.trees.iter_mut().zip(&self.prepared.levels) {
+            tree.levels = simplexes.iter().map(Simplex::to_mixing).collect();
+        }
+        weights.classes = self.prepared.classes.to_mixing();
+        weights
     }
 
     /// The best model on the validation set, or the last one where there was none.
     pub fn into_model(self) -> Model {
-        let Self { mut model, best, .. } = self;
-        if let Some(best) = best {
-            model.weights = best.weights;
+        match self.best {
+            Some(best) => Model { weights: best.weights, ..self.model },
+            None => self.model(),
         }
-        model
     }
 
     /// Trains to the last step, telling `heard` after each.
@@ -203,7 +212,7 @@ impl Trainer {
         let doubtful = self.activations.doubtful_gradients(structure.classes, &self.seeds);
         let mut exact = Vec::new();
         if !doubtful.is_empty() {
-            let (model, batch, dropped) = (&self.model, &self.batch, &dropped[..]);
+            let (model, batch, dropped) = (&self.model(), &self.batch, &dropped[..]);
             let given = Given { model, batch, labels: &self.labels, weights: &self.weights, dropped, target };
             (loss, exact) = recompute(&given, &doubtful, self.activations.log_likelihood(), &mut self.seeds);
             self.recomputed += doubtful.len();
@@ -212,10 +221,7 @@ impl Trainer {
         if !objective.is_finite() {
             return Err(Error::Diverged { step: self.step, loss: objective });
         }
-        let structure = &self.model.structure;
-        let to_leaves = self.settings.leaf_rate > 0.0;
-        self.activations.downward(structure, &self.prepared, &self.seeds, to_leaves);
-        self.update(&exact);
+        self.descend(&exact);
         self.step += 1;
         Ok(loss)
     }
@@ -224,21 +230,22 @@ impl Trainer {
     fn validate(&mut self, set: &Data<'_>) -> Loss {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
+        let weights = self.current();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
             self.model.fill(rows, (0, 0), &mut self.batch);
             let count = self.batch.rows;
             self.activations.upward(&self.model.structure, &self.prepared, &self.batch, &[], Keep::Scores);
-            self.activations.guard_scores(&self.model.structure, &self.model.weights, &self.batch);
+            self.activations.guard_scores(&self.model.structure, &weights, &self.batch);
             let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
-            let weights = set.weights.get(index * ROWS..index * ROWS + count).unwrap_or_default();
+            let row_weights = set.weights.get(index * ROWS..index * ROWS + count).unwrap_or_default();
             let scores = self.activations.log_likelihood();
             let target = Target::Objective(self.settings.generative);
-            total.add(&loss_and_seeds(scores, &self.model.log_prior, &labels, weights, target, &mut self.seeds));
+            total.add(&loss_and_seeds(scores, &self.model.log_prior, &labels, row_weights, target, &mut self.seeds));
         }
         let score = if self.model.structure.classes > 1 { total.accuracy() } else { -total.generative / total.weight };
         if self.best.as_ref().is_none_or(|best| score > best.score) {
-            self.best = Some(Best { step: self.step, score, weights: self.model.weights.clone() });
+            self.best = Some(Best { step: self.step, score, weights: self.current() });
         }
         total
     }
@@ -299,41 +306,47 @@ impl Trainer {
         masks
     }
 
-    /// Moves everything by the gradient, to which the exact flows of doubtful samples are added.
-    fn update(&mut self, exact: &[(usize, reference::Flows)]) {
+    /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
+    /// flows of doubtful samples are added.
+    fn descend(&mut self, exact: &[(usize, reference::Flows)]) {
         let settings = &self.settings;
         let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
         let step = Step::new(settings.rule, rate, settings.penalty, self.step);
         let counts = Counts::new(&self.model, exact);
-        if settings.leaf_rate > 0.0 {
-            let mut sums = self.activations.leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
-            add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
-            let leaf_step = Step::new(settings.rule, rate * settings.leaf_rate, 0.0, self.step);
-            for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
-                for (f, family) in tree.families.iter_mut().enumerate() {
-                    let moments = &mut self.memory.families[t][f];
-                    update_family(&leaf_step, family, moments, &sums[t][f], settings.leaves.floor);
-                    self.prepared.tables[t][f] = crate::leaves::Table::new(family);
-                }
-            }
+        let s = &self.model.structure;
+        let to_leaves = settings.leaf_rate > 0.0;
+        self.activations.root_down(s, &self.prepared, &self.seeds);
+        if s.class_rows == ClassRows::Mixing {
+            let activations = &self.activations;
+            let gradient = |scratch: &mut Scratch, _, c, wide| activations.class_gradient(scratch, s, (c, wide));
+            update_mixing(&step, &mut self.prepared.classes, &mut self.memory.classes, gradient, &counts.classes);
         }
-        let (structure, activations) = (&self.model.structure, &self.activations);
-        for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
-            for (l, mixing) in tree.levels.iter_mut().enumerate() {
-                let (simplex, moments) = (&mut self.prepared.levels[t][l], &mut self.memory.levels[t][l]);
-                let nodes = &self.nodes_of[t][l];
-                let level = (t, &structure.trees[t], l + 1);
+        for (t, tree) in s.trees.iter().enumerate() {
+            for l in (1..=tree.levels.len()).rev() {
+                self.activations.level_down(t, l, tree, &self.prepared, to_leaves);
+                let (activations, nodes) = (&self.activations, &self.nodes_of[t][l - 1]);
                 let gradient = |scratch: &mut Scratch, matrix: usize, c, wide| {
-                    activations.panel_gradient(scratch, level, &nodes[matrix], (c, wide));
+                    activations.panel_gradient(scratch, (t, tree, l), &nodes[matrix], (c, wide));
                 };
-                update_mixing(&step, mixing, simplex, moments, gradient, counts.level(t, l));
+                let (simplex, moments) = (&mut self.prepared.levels[t][l - 1], &mut self.memory.levels[t][l - 1]);
+                update_mixing(&step, simplex, moments, gradient, counts.level(t, l - 1));
             }
         }
-        if structure.class_rows == ClassRows::Mixing {
-            let (mixing, simplex) = (&mut self.model.weights.classes, &mut self.prepared.classes);
-            let gradient =
-                |scratch: &mut Scratch, _, c, wide| activations.class_gradient(scratch, structure, (c, wide));
-            update_mixing(&step, mixing, simplex, &mut self.memory.classes, gradient, &counts.classes);
+        if to_leaves {
+            self.move_leaves(rate * settings.leaf_rate, exact);
+        }
+    }
+
+    fn move_leaves(&mut self, rate: f64, exact: &[(usize, reference::Flows)]) {
+        let mut sums = self.activations.leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
+        add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
+        let step = Step::new(self.settings.rule, rate, 0.0, self.step);
+        for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
+            for (f, family) in tree.families.iter_mut().enumerate() {
+                let moments = &mut self.memory.families[t][f];
+                update_family(&step, family, moments, &sums[t][f], self.settings.leaves.floor);
+                self.prepared.tables[t][f] = Table::new(family);
+            }
         }
     }
 }

@@ -70,13 +70,13 @@ proptest! {
         let gradient: Vec<Vec<Vec<f32>>> = structure.trees.iter().enumerate().map(|(t, tree)| {
             (0..tree.levels.len()).map(|l| {
                 let (nodes, scratch) = (tree.levels[l].nodes_of(), &mut Scratch::default());
-                weights.trees[t].levels[l].panels().flat_map(|(matrix, wide, c)| {
+                prepared.levels[t][l].panels().flat_map(|(matrix, wide, c)| {
                     activations.panel_gradient(scratch, (t, tree, l + 1), &nodes[matrix], (c, wide));
                     std::mem::take(&mut scratch.gradient)
                 }).collect()
             }).collect()
         }).collect();
-        let class_gradient: Vec<f32> = weights.classes.panels().flat_map(|(_, wide, c)| {
+        let class_gradient: Vec<f32> = prepared.classes.panels().flat_map(|(_, wide, c)| {
             let scratch = &mut Scratch::default();
             activations.class_gradient(scratch, &structure, (c, wide));
             std::mem::take(&mut scratch.gradient)

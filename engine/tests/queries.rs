@@ -87,6 +87,12 @@ fn pieces_do_not_show() {
     assert_eq!(predictor.impute_mode(&rows[half..], None).unwrap(), modes[half..]);
     assert_eq!(predictor.sample_given(&rows[..half], None, 5).unwrap(), draws[..half]);
     assert_ne!(predictor.sample_given(&rows[..half], None, 6).unwrap(), draws[..half]);
+    // every row has draws of its own, also in the second piece
+    let structure = Structure::sequence(3, 1, 1, 2, &[(3, 2, Sharing::Own)], 2).unwrap();
+    let draws = Predictor::new(Model::random(structure, 1.0, 1)).sample_given(&[f32::NAN; 3 * 1100], None, 1).unwrap();
+    let distinct: std::collections::BTreeSet<Vec<u32>> =
+        draws.chunks(3).map(|row| row.iter().map(|x| x.to_bits()).collect()).collect();
+    assert_eq!(distinct.len(), 1100);
 }
 
 #[test]
