@@ -330,10 +330,9 @@ impl Activations {
         &self.root_factor[b * trees..(b + 1) * trees]
     }
 
-    /// A bound on the relative error that underflow caused in P(x_o|y) of sample b.
-    pub fn underflow(&self, classes: usize, b: usize, y: usize) -> f64 {
-        let value = self.root_psi[b * padded(classes) + y];
-        if value > TINY { f64::from(self.root_lost[b]) / f64::from(value) } else { f64::INFINITY }
+    /// P(x_o|y) of sample b but for a constant, (K), and a bound on what underflow may have taken from each.
+    pub fn class_mantissas(&self, classes: usize, b: usize) -> (&[f32], f32) {
+        (&self.root_psi[b * padded(classes)..][..classes], self.root_lost[b])
     }
 
     fn row_of(&self, t: usize, layer: usize, node: usize, b: usize) -> Option<usize> {

@@ -151,7 +151,6 @@ impl Predictor {
     fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Flows<'_> {
         self.lay(rows, (0, 0));
         self.activations.upward_dense(&self.model.structure, &self.prepared, &self.batch);
-        self.activations.guard_scores(&self.model.structure, &self.model.weights, &self.batch);
         let k = self.model.structure.classes;
         let seeds = self.seeds(class);
         let doubtful = self.doubtful(&seeds);

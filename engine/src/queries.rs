@@ -31,8 +31,9 @@ use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::kernel::{log_sum_exp, padded};
 use crate::leaves::values_of;
-use crate::log_circuit::{LeafTable, LogCircuit};
+use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
+use crate::product::TINY;
 use crate::structure::{Kind, OUTSIDE, Structure};
 use crate::weights::Prepared;
 use rayon::prelude::*;
@@ -41,7 +42,7 @@ use std::sync::OnceLock;
 /// Activations of one piece of rows, at most about this many numbers.
 const PIECE_NUMBERS: usize = 1 << 24;
 
-/// Underflow may cost a class that matters this much, relative, before the row is answered in f64 log space.
+/// Underflow may cost this much of an answer before the row is answered in f64 log space.
 const TOLERANCE: f64 = 1e-6;
 
 /// How the numbers of a row lie in the frame.
@@ -93,14 +94,17 @@ pub fn argmax_rows(scores: &[f64], classes: usize) -> Vec<usize> {
     scores.chunks_exact(classes).map(best).collect()
 }
 
-/// Turns rows of log P(x,y) (n, K) into P(y|x). A row that no class can have made gets the prior.
+/// Turns rows of log P(x,y) (n, K), as [`Predictor::log_joint`] gives them, into P(y|x). A row that no class can have
+/// made gets the prior.
 pub fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
     for row in log_joint.chunks_exact_mut(log_prior.len()) {
-        if log_sum_exp(row) == f64::NEG_INFINITY {
+        if row.iter().all(|&log| log == f64::NEG_INFINITY) {
             row.copy_from_slice(log_prior);
         }
-        let total = log_sum_exp(row);
-        row.iter_mut().for_each(|log| *log = (*log - total).exp());
+        let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        row.iter_mut().for_each(|log| *log = (*log - top).exp());
+        let total: f64 = row.iter().sum();
+        row.iter_mut().for_each(|p| *p /= total);
     }
 }
 
@@ -138,20 +142,26 @@ impl Predictor {
 
     /// P(y|x_o) of rows (n, width), as (n, K). A row with everything missing gets the prior itself.
     pub fn posterior(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
-        let mut posterior = self.log_joint(rows, &[(0, 0)])?;
-        softmax_rows(&mut posterior, &self.model.log_prior);
+        let n = self.model.check_rows(rows)?;
         let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        for (to, row) in posterior.chunks_exact_mut(k).zip(rows.chunks_exact(width)) {
+        let mut all = Vec::with_capacity(n * k);
+        for piece in rows.chunks(self.piece() * width) {
+            self.lay(piece, (0, 0));
+            let Self { model, prepared, activations, batch, .. } = self;
+            activations.upward(&model.structure, prepared, batch, &[], Keep::Scores);
+            all.extend(self.posteriors());
+        }
+        for (to, row) in all.chunks_exact_mut(k).zip(rows.chunks_exact(width)) {
             if row.iter().all(|x| x.is_nan()) {
                 to.iter_mut().zip(&self.model.log_prior).for_each(|(to, log)| *to = log.exp());
             }
         }
-        Ok(posterior)
+        Ok(all)
     }
 
     /// The most probable class of each row, the first where several are, as (n).
     pub fn predict(&mut self, rows: &[f32]) -> Result<Vec<usize>> {
-        Ok(argmax_rows(&self.log_joint(rows, &[(0, 0)])?, self.model.structure.classes))
+        Ok(argmax_rows(&self.posterior(rows)?, self.model.structure.classes))
     }
 
     /// `log P(y) + Σ_shifts log P(x_o shifted|y)`, as (n, K): the paper's score at test time. What a shift moves out of
@@ -231,25 +241,47 @@ impl Predictor {
         });
     }
 
-    /// What a downward question starts from, (B, K), after an upward pass with guarded scores: P(y|x_o), or one class.
-    pub(crate) fn seeds(&self, class: Option<usize>) -> Vec<f64> {
-        let k = self.model.structure.classes;
-        if let Some(class) = class {
-            return (0..self.batch.rows * k).map(|i| f64::from(i % k == class)).collect();
-        }
-        let scores = self.activations.log_likelihood();
-        let mut seeds: Vec<f64> =
-            scores.iter().enumerate().map(|(i, score)| score + self.model.log_prior[i % k]).collect();
-        softmax_rows(&mut seeds, &self.model.log_prior);
-        seeds
+    /// P(y|x_o) of the rows of the last pass, (B, K), from mantissas, not from log-likelihoods: beside an outlier's
+    /// −10²⁰ those have lost what tells the classes apart.
+    fn posteriors(&self) -> Vec<f64> {
+        let (s, k) = (&self.model.structure, self.model.structure.classes);
+        let prior: Vec<f64> = self.model.log_prior.iter().map(|log| log.exp()).collect();
+        let mut all = vec![0.0; self.batch.rows * k];
+        let run = |(values, tops): &mut (LogValues, Vec<f64>), (b, to): (usize, &mut [f64])| {
+            let (psi, lost) = self.activations.class_mantissas(k, b);
+            to.iter_mut().zip(psi).zip(&prior).for_each(|((to, &psi), prior)| *to = f64::from(psi) * prior);
+            let total: f64 = to.iter().sum();
+            if f64::from(lost) <= TOLERANCE * total {
+                return to.iter_mut().for_each(|p| *p /= total);
+            }
+            self.logs().climb(s, &self.leaves, self.batch.row(b), Join::Sum, values);
+            for y in 0..k {
+                self.logs().root(s, values, y, tops);
+                to[y] = log_sum_exp(tops) + self.model.log_prior[y];
+            }
+            softmax_rows(to, &self.model.log_prior);
+        };
+        all.par_chunks_mut(k).enumerate().for_each_init(Default::default, run);
+        all
     }
 
-    /// Whether underflow may have spoilt each row of the last pass for the classes that its seeds name.
+    /// What a downward question starts from after an upward pass, (B, K): P(y|x_o), or one class.
+    pub(crate) fn seeds(&self, class: Option<usize>) -> Vec<f64> {
+        let k = self.model.structure.classes;
+        match class {
+            Some(class) => (0..self.batch.rows * k).map(|i| f64::from(i % k == class)).collect(),
+            None => self.posteriors(),
+        }
+    }
+
+    /// Whether underflow may have spoilt each row of the last pass for the classes that its seeds name. At worst all of
+    /// a class is lost, so what is nearly impossible does no harm.
     pub(crate) fn doubtful(&self, seeds: &[f64]) -> Vec<bool> {
         let k = self.model.structure.classes;
         let doubtful = |(b, seeds): (usize, &[f64])| {
-            let counts = (0..k).filter(|&y| seeds[y] > 0.0);
-            let harm: f64 = counts.map(|y| seeds[y] * self.activations.underflow(k, b, y)).sum();
+            let (psi, lost) = self.activations.class_mantissas(k, b);
+            let part = |psi: f32| if psi > TINY { f64::from(lost / psi).min(1.0) } else { 1.0 };
+            let harm: f64 = seeds.iter().zip(psi).map(|(seed, &psi)| seed * part(psi)).sum();
             harm.is_nan() || harm > TOLERANCE
         };
         seeds.chunks_exact(k).enumerate().map(doubtful).collect()

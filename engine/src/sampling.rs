@@ -113,7 +113,6 @@ impl Predictor {
             self.lay(rows, (0, 0));
             let Self { model, prepared, activations, batch, .. } = self;
             activations.upward(&model.structure, prepared, batch, &[], Keep::Everything);
-            activations.guard_scores(&model.structure, &model.weights, batch);
             let seeds = self.seeds(class);
             let doubtful = self.doubtful(&seeds);
             let this = &*self;

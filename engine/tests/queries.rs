@@ -222,6 +222,19 @@ fn wrong_questions_get_a_clear_error() {
     assert_eq!(explain(p, 0, 1, 0, 2), "neuron's channel: expected a number from 0 to 1, got 2");
 }
 
+/// A predictor may move to another thread.
+#[test]
+fn predictors_can_be_sent() {
+    fn sent<T: Send>(value: T) -> T {
+        value
+    }
+    let (model, rows) = model_and_rows(2, 1.0, 5);
+    let mut predictor = sent(Predictor::new(model));
+    let here = predictor.posterior(&rows).unwrap();
+    let there = std::thread::scope(|scope| scope.spawn(|| predictor.posterior(&rows).unwrap()).join().unwrap());
+    assert_eq!(here, there);
+}
+
 /// No rows are no error.
 #[test]
 fn nothing_asked_nothing_answered() {

@@ -11,7 +11,7 @@ use sumout::mixing::Mixing;
 use sumout::model::Scaling;
 use sumout::queries::Predictor;
 use sumout::reference::{self, LogWeights};
-use sumout::structure::{Kind, OUTSIDE, Sharing, Structure};
+use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
 
 /// A model over random structures whose weights go down to e^(−3·spread).
 fn model(spread: f64, draw: &mut Draw) -> Model {
@@ -42,10 +42,23 @@ fn check_finite(predictor: &mut Predictor, rows: &[f32]) {
     let finite_f32 = |values: &[f32]| assert!(values.iter().all(|x| x.is_finite()), "{values:?}");
     finite(&predictor.log_likelihood(rows).unwrap());
     finite(&predictor.log_marginal(rows).unwrap());
-    finite(&predictor.posterior(rows).unwrap());
+    let posterior = predictor.posterior(rows).unwrap();
+    finite(&posterior);
+    for row in posterior.chunks(predictor.model().structure.classes) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{row:?}");
+    }
     finite(&predictor.log_joint(rows, &sumout::queries::shifts(1)).unwrap());
     for class in [None, Some(0)] {
-        predictor.responsibilities(rows, class).unwrap().iter().for_each(|tree| finite_f32(tree));
+        let flows = predictor.responsibilities(rows, class).unwrap();
+        flows.iter().for_each(|tree| finite_f32(tree));
+        let trees = predictor.model().structure.trees.clone();
+        for b in 0..rows.len() / predictor.model().structure.width() {
+            let first = |(tree, flows): (&Tree, &Vec<f32>)| -> f32 {
+                flows[b * tree.positions.len() * tree.components..][..tree.components].iter().sum()
+            };
+            let sum: f32 = trees.iter().zip(&flows).map(first).sum();
+            assert!((sum - 1.0).abs() < 1e-4, "responsibilities sum to {sum}");
+        }
         let imputed = predictor.impute_mean(rows, class).unwrap();
         finite_f32(&imputed.mean);
         finite_f32(&imputed.variance);
@@ -166,9 +179,10 @@ fn an_outlier_does_not_drown_the_rest() {
         let mut answers = |x: f32| {
             row[0] = x;
             let mode = predictor.impute_mode(&row, Some(0)).unwrap()[1..].to_vec();
-            (predictor.responsibilities(&row, Some(0)).unwrap(), mode)
+            (predictor.responsibilities(&row, Some(0)).unwrap(), mode, predictor.posterior(&row).unwrap())
         };
         let (far, farther) = (answers(1e5), answers(1e30));
+        assert!(far.2.iter().zip(&farther.2).all(|(a, b)| (a - b).abs() < 1e-4), "{:?} {:?}", far.2, farther.2);
         for (a, b) in far.0[0].iter().zip(&farther.0[0]) {
             assert!((a - b).abs() < 1e-4, "{a} {b}");
         }
