@@ -50,6 +50,18 @@ pub fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Multiply-adds below which handing tasks to other threads costs more than it saves.
+const SMALL: usize = 1 << 21;
+
+/// Runs tasks, on all threads if their `work` (in multiply-adds) is worth it. Tasks must not depend on their order.
+pub fn for_each_task<T: Send>(work: usize, tasks: Vec<T>, run: impl Fn(T) + Send + Sync) {
+    if work < SMALL {
+        tasks.into_iter().for_each(run);
+    } else {
+        tasks.into_par_iter().for_each(run);
+    }
+}
+
 /// The rows of one layer: those (node, sample) pairs that are computed.
 ///
 /// Rows are numbered by parent, chunk of samples, child, sample, so that all a task reads from its children is one

@@ -4,14 +4,15 @@
 //! level), mixes each child, multiplies them and rescales. Every row is computed alone and every sum has a fixed order,
 //! so the number of threads changes no bit.
 
-use crate::batch::{Batch, CHUNK, Dropped, Layer, Rows};
-use crate::kernel::{arch, padded};
+use crate::batch::{Batch, CHUNK, Dropped, Layer, Rows, for_each_task};
+use crate::kernel::{Then, arch, padded};
 use crate::leaves;
-use crate::product::{self, Child, Scales, TINY};
+use crate::product::{self, Child, GROUP, Scales, TINY};
 use crate::reference::{self, LogWeights};
 use crate::structure::{Structure, Tree};
 use crate::weights::{Prepared, Weights};
 use rayon::prelude::*;
+use std::cell::RefCell;
 
 /// Underflow may cost a reported log-likelihood this much, relative, before the sample is computed again in f64.
 const SCORE_TOLERANCE: f32 = 1e-6;
@@ -196,46 +197,12 @@ impl Activations {
                 },
             });
         }
-        let arch = arch();
-        let run = |scratch: &mut (Vec<f32>, Vec<f32>), task: Task<'_>| {
-            let rows = task.lost.len();
-            if rows == 0 {
-                return;
-            }
-            let children = children_of(tree, l, below, *words, task.node, task.word);
-            let phi = if own_phi { task.phi } else { scratch_rows(&mut scratch.0, rows * a_wide) };
-            let psi = if own_psi { task.psi } else { scratch_rows(&mut scratch.1, rows * c_wide) };
-            for (child, &j) in children.iter().zip(&tree.levels[l - 1].children[task.node]) {
-                let (first, count) = (child.first, child.mask.count_ones() as usize);
-                if l == 1 {
-                    let position = &tree.positions[j as usize];
-                    arch.dispatch(leaves::Upward {
-                        table: &prepared.tables[t][position.family as usize],
-                        position,
-                        batch,
-                        first_sample: task.word * CHUNK,
-                        mask: child.mask,
-                        phi: &mut phi[first * a_wide..(first + count) * a_wide],
-                        log_scale: &mut task.log_scale[first..first + count],
-                        lost: &mut task.lost[first..first + count],
-                    });
-                }
-                let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
-                let (x, y) = (&phi[first * a_wide..], &mut psi[first * c_wide..]);
-                prepared.levels[t][l - 1].upward(arch, matrix, count, x, y);
-            }
-            arch.dispatch(product::Upward {
-                width: c_wide,
-                children: &children,
-                mask: above.mask[task.node * words + task.word],
-                psi,
-                log_scale: task.log_scale,
-                lost: task.lost,
-                phi: task.out,
-                scales: task.scales,
-            });
-        };
-        tasks.into_par_iter().for_each_init(<(Vec<f32>, Vec<f32>)>::default, run);
+        let level = Below { t, l, tree, prepared, batch, layer: below, words: *words, keep };
+        let work = below.rows() * a_wide * c_wide;
+        for_each_task(work, tasks, |task| {
+            let mask = above.mask[task.node * words + task.word];
+            level.task_up(task, mask);
+        });
     }
 
     /// Class scores from the tops of the trees.
@@ -342,6 +309,74 @@ impl Activations {
         let before = (rows.mask[key] & ((1 << bit) - 1)).count_ones() as usize;
         (rows.mask[key] >> bit & 1 == 1).then(|| rows.first[key] + before)
     }
+}
+
+/// A level on its way up, as its tasks see it.
+struct Below<'a> {
+    t: usize,
+    l: usize,
+    tree: &'a Tree,
+    prepared: &'a Prepared,
+    batch: &'a Batch,
+    layer: &'a Layer,
+    words: usize,
+    keep: Keep,
+}
+
+impl Below<'_> {
+    /// Leaves (at the first level), mixing, product. Where nothing is kept and no child lacks a sample, a child's mixing
+    /// multiplies straight into φ of the window, and ψ never exists.
+    fn task_up(&self, task: Task<'_>, mask: u64) {
+        let Self { l, tree, layer, .. } = *self;
+        let rows = task.lost.len();
+        if rows == 0 {
+            return;
+        }
+        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
+        let children = children_of(tree, l, layer, self.words, task.node, task.word);
+        let whole = children.len() <= GROUP && children.iter().all(|child| child.mask == mask);
+        let straight = self.keep == Keep::Scores && whole;
+        SCRATCH.with_borrow_mut(|(leaf_rows, psi_rows)| {
+            let own_phi = l > 1 || self.keep == Keep::Everything;
+            let phi = if own_phi { task.phi } else { scratch_rows(leaf_rows, rows * a_wide) };
+            let psi = match self.keep {
+                Keep::Everything => task.psi,
+                Keep::Scores => scratch_rows(psi_rows, if straight { 0 } else { rows * c_wide }),
+            };
+            for (index, (child, &j)) in children.iter().zip(&tree.levels[l - 1].children[task.node]).enumerate() {
+                let (first, count) = (child.first, child.mask.count_ones() as usize);
+                let x = &mut phi[first * a_wide..(first + count) * a_wide];
+                if l == 1 {
+                    let scales = first..first + count;
+                    let (log_scale, lost) = (&mut task.log_scale[scales.clone()], &mut task.lost[scales]);
+                    self.leaf_rows(j as usize, task.word, child.mask, x, log_scale, lost);
+                }
+                let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
+                let then = if index == 0 || !straight { Then::Replace } else { Then::Multiply };
+                let y = if straight { &mut *task.out } else { &mut psi[first * c_wide..] };
+                self.prepared.levels[self.t][l - 1].upward_into(arch(), matrix, count, x, y, then);
+            }
+            let (children, log_scale, lost) = (&children[..], &*task.log_scale, &*task.lost);
+            let (width, phi, scales) = (c_wide, task.out, task.scales);
+            if straight {
+                arch().dispatch(product::Rescale { width, children, log_scale, lost, phi, scales });
+            } else {
+                arch().dispatch(product::Upward { width, children, mask, psi, log_scale, lost, phi, scales });
+            }
+        });
+    }
+
+    fn leaf_rows(&self, j: usize, word: usize, mask: u64, phi: &mut [f32], log_scale: &mut [f64], lost: &mut [f32]) {
+        let position = &self.tree.positions[j];
+        let table = &self.prepared.tables[self.t][position.family as usize];
+        let (batch, first_sample) = (self.batch, word * CHUNK);
+        arch().dispatch(leaves::Upward { table, position, batch, first_sample, mask, phi, log_scale, lost });
+    }
+}
+
+// Leaves and ψ of a task that keeps neither. One for each thread: rayon would make new ones for every split of its work.
+thread_local! {
+    static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
 fn scratch_rows(scratch: &mut Vec<f32>, length: usize) -> &mut [f32] {

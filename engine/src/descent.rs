@@ -9,7 +9,7 @@
 //! leaf      flow(d)  = φ⁰(d) dφ⁰(d)                        P(d_i = d | x) when the seeds are a posterior
 //! ```
 
-use crate::batch::{Batch, CHUNK, Rows, bits};
+use crate::batch::{Batch, CHUNK, Rows, bits, for_each_task};
 use crate::circuit::{Activations, children_of, cut_tasks, fit};
 use crate::kernel::{arch, padded};
 use crate::leaves::Statistics;
@@ -95,7 +95,8 @@ impl Activations {
         let dphi = cut_tasks(&mut lower.dphi, below, if wanted { a_wide } else { 0 });
         let psi = cut_tasks(&mut lower.psi, below, c_wide);
         let arch = arch();
-        psi.into_par_iter().zip(dphi).enumerate().for_each(|(task, (psi, dphi))| {
+        let tasks: Vec<_> = psi.into_iter().zip(dphi).enumerate().collect();
+        for_each_task(below.rows() * a_wide * c_wide, tasks, |(task, (psi, dphi))| {
             let (node, word) = (task / words, task % words);
             if psi.is_empty() {
                 return;

@@ -58,8 +58,19 @@ pub struct Product<'a> {
     pub out_row: usize,
     /// [`PANEL`] or [`HALF`].
     pub columns: usize,
-    /// Add to what `out` holds instead of replacing it.
-    pub add: bool,
+    /// What becomes of the numbers that `out` holds.
+    pub then: Then,
+}
+
+/// What a product does to the numbers that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Replaces them.
+    Replace,
+    /// Adds to them.
+    Add,
+    /// Multiplies them: mixing and the product over children in one.
+    Multiply,
 }
 
 /// Pointers and strides of one tile, inside slices that [`Product::check`] has measured.
@@ -73,7 +84,7 @@ struct Tile {
     b_step: usize,
     out: *mut f32,
     out_row: usize,
-    add: bool,
+    then: Then,
 }
 
 impl Product<'_> {
@@ -113,7 +124,7 @@ impl WithSimd for Product<'_> {
                         b_step: self.b_step,
                         out: self.out.as_mut_ptr().add(first * self.out_row + left),
                         out_row: self.out_row,
-                        add: self.add,
+                        then: self.then,
                     };
                     match (wide / S::F32_LANES, S::F32_LANES) {
                         (2, 16 | 8) => tile_rows::<S, 2>(simd, end - first, tile),
@@ -179,8 +190,11 @@ unsafe fn tile_of<S: Simd, const R: usize, const V: usize>(simd: S, tile: Tile) 
             // SAFETY: row r and register v lie inside `out` by this function's contract.
             unsafe {
                 let place = tile.out.add(r * tile.out_row + v * lanes).cast::<S::f32s>();
-                let before = if tile.add { place.read_unaligned() } else { simd.splat_f32s(0.0) };
-                place.write_unaligned(simd.add_f32s(before, sums[r][v]));
+                place.write_unaligned(match tile.then {
+                    Then::Replace => sums[r][v],
+                    Then::Add => simd.add_f32s(place.read_unaligned(), sums[r][v]),
+                    Then::Multiply => simd.mul_f32s(place.read_unaligned(), sums[r][v]),
+                });
             }
         }
     }
@@ -201,7 +215,11 @@ unsafe fn tile_scalar(rows: usize, columns: usize, tile: Tile) {
                 for k in 0..tile.depth {
                     sum += *tile.a.add(r * tile.a_row + k * tile.a_step) * *tile.b.add(k * tile.b_step + c);
                 }
-                *place = if tile.add { *place + sum } else { sum };
+                *place = match tile.then {
+                    Then::Replace => sum,
+                    Then::Add => *place + sum,
+                    Then::Multiply => *place * sum,
+                };
             }
         }
     }
@@ -243,7 +261,14 @@ mod tests {
     fn every_tile_equals_the_plain_sum() {
         let mut random = Stream::new(1, Purpose::Weights, 0, 0);
         for rows in 1..40 {
-            for (depth, columns, add) in [(1, 32, false), (7, 16, true), (33, 32, true), (20, 16, false)] {
+            let cases = [
+                (1, 32, Then::Replace),
+                (7, 16, Then::Add),
+                (33, 32, Then::Multiply),
+                (20, 16, Then::Multiply),
+                (9, 32, Then::Add),
+            ];
+            for (depth, columns, then) in cases {
                 let (a_row, b_step, out_row) = (depth + 3, columns + 16, columns + 5);
                 let mut draw = |n: usize| (0..n).map(|_| random.uniform() as f32).collect::<Vec<f32>>();
                 let (a, b, before) = (draw(rows * a_row), draw(depth * b_step), draw(rows * out_row));
@@ -259,14 +284,19 @@ mod tests {
                     out: &mut out,
                     out_row,
                     columns,
-                    add,
+                    then,
                 });
                 for r in 0..rows {
                     for c in 0..out_row {
                         let sum: f32 =
                             (0..depth).map(|k| a[r * a_row + k] * b.get(k * b_step + c).unwrap_or(&0.0)).sum();
                         let old = before[r * out_row + c];
-                        let expected = if c >= columns { old } else { sum + if add { old } else { 0.0 } };
+                        let expected = match then {
+                            _ if c >= columns => old,
+                            Then::Replace => sum,
+                            Then::Add => old + sum,
+                            Then::Multiply => old * sum,
+                        };
                         assert!((out[r * out_row + c] - expected).abs() < 1e-4, "{rows} {depth} {columns} {r} {c}");
                     }
                 }

@@ -8,7 +8,7 @@
 //! panel of c₀:   W[c₀,0] W[c₀+1,0] … W[c₀+31,0] │ W[c₀,1] W[c₀+1,1] … │ …        (A, 32)
 //! ```
 
-use crate::kernel::{HALF, PANEL, Product, exp, padded, panels};
+use crate::kernel::{HALF, PANEL, Product, Then, exp, padded, panels};
 use crate::random::{Purpose, Stream};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -193,16 +193,21 @@ impl Simplex {
 
     /// ψ = W φ for `count` rows: φ is (count, padded A), ψ is (count, padded C).
     pub fn upward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
+        self.upward_into(arch, matrix, count, phi, psi, Then::Replace);
+    }
+
+    /// The same, replacing or multiplying what is there.
+    pub fn upward_into(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32], then: Then) {
         let (a, c) = (self.columns, padded(self.rows));
         let weights = &self.weights[matrix * a * c..][..a * c];
-        multiply(arch, count, phi, padded(a), a, weights, psi, c);
+        multiply(arch, count, phi, padded(a), a, weights, psi, c, then);
     }
 
     /// dφ = Wᵀ dψ for `count` rows: dψ is (count, padded C), dφ is (count, padded A).
     pub fn downward(&self, arch: Arch, matrix: usize, count: usize, dpsi: &[f32], dphi: &mut [f32]) {
         let (c, a) = (self.rows, padded(self.columns));
         let weights = &self.transposed[matrix * a * c..][..a * c];
-        multiply(arch, count, dpsi, padded(c), c, weights, dphi, a);
+        multiply(arch, count, dpsi, padded(c), c, weights, dphi, a, Then::Replace);
     }
 }
 
@@ -216,6 +221,7 @@ fn multiply(
     weights: &[f32],
     out: &mut [f32],
     width: usize,
+    then: Then,
 ) {
     if count == 0 {
         return;
@@ -232,7 +238,7 @@ fn multiply(
             out: &mut out[left..],
             out_row: width,
             columns,
-            add: false,
+            then,
         });
     }
 }
@@ -316,7 +322,7 @@ pub fn gradient_panel<'a>(
 ) {
     let Scratch { gradient, pack } = scratch;
     gradient.resize(columns * wide, 0.0);
-    let mut add = false;
+    let mut then = Then::Replace;
     for segment in segments.filter(|segment| segment.count > 0) {
         match wide {
             PANEL => pack_panel::<PANEL>(&segment, width, c, pack),
@@ -333,11 +339,11 @@ pub fn gradient_panel<'a>(
             out: gradient,
             out_row: wide,
             columns: wide,
-            add,
+            then,
         });
-        add = true;
+        then = Then::Add;
     }
-    if !add {
+    if then == Then::Replace {
         gradient.fill(0.0);
     }
 }

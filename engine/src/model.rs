@@ -38,7 +38,7 @@ impl Scaling {
     /// Data to model.
     pub fn apply(&self, column: usize, x: f32) -> f32 {
         let (offset, scale) = self.of(column);
-        (x - offset) * scale
+        ((x - offset) * scale).clamp(f32::MIN, f32::MAX) // a finite number stays finite, NaN stays NaN
     }
 
     /// Model to data.

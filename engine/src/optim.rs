@@ -17,13 +17,14 @@
 //! Tried: dW of all matrices first, then all steps over separate logits. The numbers of a step (weights, logits, memory,
 //! dW) no longer fit a shared cache and the step waits for memory: 1.6 times the time of dW and step panel by panel.
 
+use crate::batch::for_each_task;
 use crate::error::{Error, Result};
 use crate::kernel::{arch, exp};
 use crate::leaves::{Coordinate, Family, Statistics};
 use crate::mixing::{PanelMut, Scratch, Shape, Simplex, cut_panels, cut_panels_mut, normalise};
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 
 const EPSILON: f32 = 1e-8;
 /// EM's pseudo-count, relative to a row whose counts sum to one a batch.
@@ -191,13 +192,14 @@ impl Moments {
 }
 
 /// Moves all matrices of a level. `gradient(scratch, matrix, c, wide)` computes dW of one panel, which never leaves the
-/// cache; `counts` are flows to be added to W ∘ dW, or empty.
+/// cache; `counts` are flows to be added to W ∘ dW, or empty; `work` is what the gradient costs in multiply-adds.
 pub fn update_mixing(
     step: &Step,
     simplex: &mut Simplex,
     moments: &mut Moments,
-    gradient: impl Fn(&mut Scratch, usize, usize, usize) + Sync,
+    gradient: impl Fn(&mut Scratch, usize, usize, usize) + Send + Sync,
     counts: &[f32],
+    work: usize,
 ) {
     let columns = simplex.columns();
     let shapes: Vec<_> = simplex.panels().collect();
@@ -205,16 +207,23 @@ pub fn update_mixing(
     let second = cut_panels_mut(&mut moments.second, &shapes, columns);
     let counts = if counts.is_empty() { vec![&[][..]; shapes.len()] } else { cut_panels(counts, &shapes, columns) };
     let arch = arch();
-    let run = |scratch: &mut Scratch, (((shape, mut panel), (first, second)), counts): PanelJob<'_>| {
+    let run = |(((shape, mut panel), (first, second)), counts): PanelJob<'_>| {
         let (matrix, wide, c) = shape;
-        scratch.gradient.resize(wide * columns, 0.0);
-        gradient(scratch, matrix, c, wide);
-        let (weights, gradient) = (&mut *panel.weights, &scratch.gradient[..]);
-        arch.dispatch(UpdatePanel { step, wide, weights, first, second, gradient, counts });
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.gradient.resize(wide * columns, 0.0);
+            gradient(scratch, matrix, c, wide);
+            let (weights, gradient) = (&mut *panel.weights, &scratch.gradient[..]);
+            arch.dispatch(UpdatePanel { step, wide, weights, first, second, gradient, counts });
+        });
         panel.finish();
     };
-    let jobs = shapes.clone().into_par_iter().zip(simplex.panels_mut());
-    jobs.zip(first.into_par_iter().zip(second)).zip(counts).for_each_init(Scratch::default, run);
+    let jobs = shapes.iter().copied().zip(simplex.panels_mut()).zip(first.into_iter().zip(second)).zip(counts);
+    for_each_task(work, jobs.collect(), run);
+}
+
+// One for each thread, kept from step to step.
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());
 }
 
 type PanelJob<'a> = (((Shape, PanelMut<'a>), (&'a mut [f32], &'a mut [f32])), &'a [f32]);
@@ -357,7 +366,7 @@ mod tests {
             for index in 0..5 {
                 let before = mixing.clone();
                 let gradient: Vec<f32> = (0..mixing.logits.len()).map(|i| ((i * 7 + index) % 5) as f32 - 2.0).collect();
-                update_mixing(&Step::new(rule, 0.1, 0.3, index), &mut simplex, &mut moments, given(&gradient), &[]);
+                update_mixing(&Step::new(rule, 0.1, 0.3, index), &mut simplex, &mut moments, given(&gradient), &[], 0);
                 mixing = simplex.to_mixing();
                 for c in 0..3 {
                     let w: Vec<f64> = before.log_row(0, c).iter().map(|log| log.exp()).collect();
@@ -413,7 +422,7 @@ mod tests {
         let mut simplex = Simplex::new(&mixing, true);
         let mut moments = Moments::new(mixing.logits.len());
         let gradient = vec![0.7; mixing.logits.len()];
-        update_mixing(&Step::new(Rule::adam(), 0.1, 0.5, 0), &mut simplex, &mut moments, given(&gradient), &[]);
+        update_mixing(&Step::new(Rule::adam(), 0.1, 0.5, 0), &mut simplex, &mut moments, given(&gradient), &[], 0);
         assert_eq!(simplex.to_mixing(), mixing);
     }
 }

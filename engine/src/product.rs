@@ -31,7 +31,7 @@ use pulp::{Simd, WithSimd};
 pub const TINY: f32 = 1e-34;
 
 /// Children whose raw product cannot underflow unseen before it is rescaled, and whose derivative needs no division.
-const GROUP: usize = 4;
+pub const GROUP: usize = 4;
 
 /// A child of a window, for the samples of one word.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,7 @@ impl WithSimd for Upward<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let (psi, _) = S::as_simd_f32s(self.psi);
         let (phi, _) = S::as_mut_simd_f32s(self.phi);
         let vectors = self.width / S::F32_LANES;
@@ -118,28 +118,80 @@ impl WithSimd for Upward<'_> {
         for (row, bit) in bits(self.mask).enumerate() {
             let rows = window.rows(bit);
             let out = &mut phi[row * vectors..(row + 1) * vectors];
-            let (mut exponents, mut lost, mut inverse) = (0, 0.0, 1.0);
+            let mut so_far = Scaled { exponent: 0, lost: 0.0, inverse: 1.0 };
             for (index, group) in rows.chunks(GROUP).enumerate() {
                 let top = multiply_rows(simd, out, psi, group, index == 0);
-                let (exponent, scale) = power_of_two(top);
-                let factor = simd.splat_f32s(scale);
-                for value in out.iter_mut() {
-                    *value = simd.mul_f32s(*value, factor);
-                }
-                let taken = if top < f32::MIN_POSITIVE { f32::INFINITY } else { TINY };
-                lost = (group.iter().fold(lost + taken, |sum, &row| sum + self.lost[row])) * scale;
-                exponents += exponent;
-                inverse = scale;
+                let lost = group.iter().fold(so_far.lost, |sum, &row| sum + self.lost[row]);
+                so_far = rescale(simd, out, top, Scaled { lost, ..so_far });
             }
-            let log_scale = f64::from(exponents) * std::f64::consts::LN_2;
-            self.scales.log_scale[row] = rows.iter().fold(log_scale, |sum, &row| sum + self.log_scale[row]);
-            self.scales.lost[row] = lost;
-            self.scales.inverse[row] = inverse;
+            self.scales.put(row, so_far, rows.iter().map(|&row| self.log_scale[row]));
         }
     }
 }
 
-/// Writes (or multiplies by) the product of up to four rows; returns the largest number of the result.
+/// What scaling has done to a row.
+#[derive(Clone, Copy)]
+struct Scaled {
+    exponent: i32, // Σ e
+    lost: f32,
+    inverse: f32, // the last 2⁻ᵉ
+}
+
+/// Brings the largest number of a row into [½, 1).
+#[inline(always)]
+fn rescale<S: Simd>(simd: S, row: &mut [S::f32s], top: f32, before: Scaled) -> Scaled {
+    let (exponent, inverse) = power_of_two(top);
+    let factor = simd.splat_f32s(inverse);
+    row.iter_mut().for_each(|value| *value = simd.mul_f32s(*value, factor));
+    let taken = if top < f32::MIN_POSITIVE { f32::INFINITY } else { TINY };
+    Scaled { exponent: before.exponent + exponent, lost: (before.lost + taken) * inverse, inverse }
+}
+
+impl Scales<'_> {
+    /// Notes what became of a row, with the log-scales of its factors.
+    #[inline(always)]
+    fn put(&mut self, row: usize, scaled: Scaled, log_scales: impl Iterator<Item = f64>) {
+        let start = f64::from(scaled.exponent) * std::f64::consts::LN_2;
+        self.log_scale[row] = log_scales.fold(start, |sum, log_scale| sum + log_scale);
+        self.lost[row] = scaled.lost;
+        self.inverse[row] = scaled.inverse;
+    }
+}
+
+/// Rescales rows that already are the products of a window's children (at most [`GROUP`]), each child with all rows.
+pub struct Rescale<'a> {
+    /// Padded channels.
+    pub width: usize,
+    /// The window's children.
+    pub children: &'a [Child],
+    /// Log-scales of the children's rows.
+    pub log_scale: &'a [f64],
+    /// Their bounds.
+    pub lost: &'a [f32],
+    /// The window's rows.
+    pub phi: &'a mut [f32],
+    /// Their scales.
+    pub scales: Scales<'a>,
+}
+
+impl WithSimd for Rescale<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (phi, _) = S::as_mut_simd_f32s(self.phi);
+        for (row, values) in phi.chunks_exact_mut(self.width / S::F32_LANES).enumerate() {
+            let mut top = simd.splat_f32s(0.0);
+            values.iter().for_each(|&value| top = simd.max_f32s(top, value));
+            let lost = self.children.iter().fold(0.0, |sum, child| sum + self.lost[child.first + row]);
+            let before = Scaled { exponent: 0, lost, inverse: 1.0 };
+            let scaled = rescale(simd, values, simd.reduce_max_f32s(top), before);
+            self.scales.put(row, scaled, self.children.iter().map(|child| self.log_scale[child.first + row]));
+        }
+    }
+}
+
+/// Writes (or multiplies by) the product of up to four rows, from the left; returns the largest number of the result.
 #[inline(always)]
 fn multiply_rows<S: Simd>(simd: S, out: &mut [S::f32s], psi: &[S::f32s], group: &[usize], fresh: bool) -> f32 {
     let n = out.len();
@@ -149,7 +201,7 @@ fn multiply_rows<S: Simd>(simd: S, out: &mut [S::f32s], psi: &[S::f32s], group: 
         (&[a, b, c, d], true) => {
             let (a, b, c, d) = (row(a), row(b), row(c), row(d));
             for v in 0..n {
-                out[v] = simd.mul_f32s(simd.mul_f32s(a[v], b[v]), simd.mul_f32s(c[v], d[v]));
+                out[v] = simd.mul_f32s(simd.mul_f32s(simd.mul_f32s(a[v], b[v]), c[v]), d[v]);
                 top = simd.max_f32s(top, out[v]);
             }
         }

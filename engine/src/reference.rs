@@ -39,14 +39,28 @@ impl LogWeights {
     }
 }
 
-/// All log-values of one sample, going up.
+/// All log-values of one sample, going up. Each node's φ is divided by its largest channel, so that a log-density of
+/// −10¹⁸ does not swallow the weights beside it; what was divided by is summed up for each tree and returns at the root.
 pub struct Upward {
-    /// By tree, layer, node: log φ, (C).
+    /// By tree, layer, node: log φ less its largest, (C).
     pub log_phi: Vec<Vec<Vec<Vec<f64>>>>,
     /// By tree, level, child: log ψ, (C).
     pub log_psi: Vec<Vec<Vec<Vec<f64>>>>,
+    /// The tops of all trees side by side, relative to the largest scale of a tree.
+    log_tops: Vec<f64>,
+    /// log P(X|y) less that scale, (K).
+    log_root: Vec<f64>,
     /// log P(X|y), (K).
     pub log_likelihood: Vec<f64>,
+}
+
+/// Divides by the largest channel; returns its logarithm.
+fn centre(log_phi: &mut [f64]) -> f64 {
+    let top = log_phi.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if top.is_finite() {
+        log_phi.iter_mut().for_each(|log| *log -= top);
+    }
+    if top.is_finite() { top } else { 0.0 }
 }
 
 /// Computes everything for one row of the frame (NaN is missing). `is_dropped(tree, layer, node)` sums nodes out.
@@ -59,7 +73,7 @@ pub fn upward(
 ) -> Upward {
     let mut all_phi = Vec::new();
     let mut all_psi = Vec::new();
-    let mut tops = Vec::new();
+    let mut scales = Vec::new();
     for (t, tree) in structure.trees.iter().enumerate() {
         let leaf = |i: usize| -> Vec<f64> {
             let position = &tree.positions[i];
@@ -68,6 +82,7 @@ pub fn upward(
             (0..tree.components).map(value).collect()
         };
         let mut phi: Vec<Vec<Vec<f64>>> = vec![(0..tree.positions.len()).map(leaf).collect()];
+        let mut scale: Vec<f64> = phi[0].iter_mut().map(|node| centre(node)).collect(); // by node
         let mut psi = Vec::new();
         for (l, level) in tree.levels.iter().enumerate() {
             let mix = |j: usize| -> Vec<f64> {
@@ -82,15 +97,27 @@ pub fn upward(
                 };
                 (0..level.channels).map(value).collect()
             };
-            phi.push((0..level.children.len()).map(join).collect());
+            let mut joined: Vec<Vec<f64>> = (0..level.children.len()).map(join).collect();
+            let below = |p: usize| match is_dropped(t, l + 1, p) {
+                true => 0.0,
+                false => level.children[p].iter().map(|&j| scale[j as usize]).sum(),
+            };
+            scale = joined.iter_mut().enumerate().map(|(p, node)| centre(node) + below(p)).collect();
+            phi.push(joined);
             psi.push(mixed);
         }
-        tops.extend_from_slice(&phi[tree.levels.len()][0]);
+        scales.push(scale[0]);
         all_phi.push(phi);
         all_psi.push(psi);
     }
-    let log_likelihood = logs.classes.iter().map(|row| log_mix(row, &tops)).collect();
-    Upward { log_phi: all_phi, log_psi: all_psi, log_likelihood }
+    let most = scales.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let top = |(phi, scale): (&Vec<Vec<Vec<f64>>>, &f64)| -> Vec<f64> {
+        phi[phi.len() - 1][0].iter().map(|log| log + (scale - most)).collect()
+    };
+    let log_tops: Vec<f64> = all_phi.iter().zip(&scales).flat_map(top).collect();
+    let log_root: Vec<f64> = logs.classes.iter().map(|row| log_mix(row, &log_tops)).collect();
+    let log_likelihood = log_root.iter().map(|log| log + most).collect();
+    Upward { log_phi: all_phi, log_psi: all_psi, log_tops, log_root, log_likelihood }
 }
 
 fn log_mix(log_weights: &[f64], log_phi: &[f64]) -> f64 {
@@ -115,8 +142,8 @@ pub fn flows(
     seeds: &[f64],
     is_dropped: &dyn Fn(usize, usize, usize) -> bool,
 ) -> Flows {
-    let tops: Vec<f64> = up.log_phi.iter().flat_map(|phi| phi[phi.len() - 1][0].clone()).collect();
-    let share = |y: usize, a: usize| seeds[y] * ratio(logs.classes[y][a] + tops[a], up.log_likelihood[y]);
+    let tops = &up.log_tops;
+    let share = |y: usize, a: usize| seeds[y] * ratio(logs.classes[y][a] + tops[a], up.log_root[y]);
     let classes: Vec<f64> =
         (0..seeds.len()).flat_map(|y| (0..tops.len()).map(move |a| (y, a))).map(|(y, a)| share(y, a)).collect();
     let (mut pairs, mut leaves, mut first) = (Vec::new(), Vec::new(), 0);

@@ -198,6 +198,11 @@ impl Trainer {
 
     /// One step on checked data.
     pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
+        // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
+        rayon::scope(|_| self.step(data))
+    }
+
+    fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
         self.fill(data);
         let dropped = self.drop_nodes();
         let structure = &self.model.structure;
@@ -319,7 +324,7 @@ impl Trainer {
         if s.class_rows == ClassRows::Mixing {
             let activations = &self.activations;
             let gradient = |scratch: &mut Scratch, _, c, wide| activations.class_gradient(scratch, s, (c, wide));
-            update_mixing(&step, &mut self.prepared.classes, &mut self.memory.classes, gradient, &counts.classes);
+            update_mixing(&step, &mut self.prepared.classes, &mut self.memory.classes, gradient, &counts.classes, 0);
         }
         for (t, tree) in s.trees.iter().enumerate() {
             for l in (1..=tree.levels.len()).rev() {
@@ -329,7 +334,8 @@ impl Trainer {
                     activations.panel_gradient(scratch, (t, tree, l), &nodes[matrix], (c, wide));
                 };
                 let (simplex, moments) = (&mut self.prepared.levels[t][l - 1], &mut self.memory.levels[t][l - 1]);
-                update_mixing(&step, simplex, moments, gradient, counts.level(t, l - 1));
+                let work = self.settings.batch * tree.nodes(l - 1) * tree.channels(l - 1) * tree.channels(l);
+                update_mixing(&step, simplex, moments, gradient, counts.level(t, l - 1), work);
             }
         }
         if to_leaves {
