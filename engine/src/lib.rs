@@ -23,6 +23,7 @@ pub mod queries;
 pub mod completion;
 pub mod modes;
 pub mod sampling;
+pub mod dependence;
 pub mod start;
 pub mod loss;
 pub mod optim;

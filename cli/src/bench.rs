@@ -1,0 +1,177 @@
+//! `sumout bench`: how fast this machine trains and scores a preset on random images, and what it could do at most.
+
+use crate::mistake::mistake;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::io::Write;
+use std::time::Instant;
+use sumout::Model;
+use sumout::batch::Batch;
+use sumout::circuit::{Activations, Keep};
+use sumout::kernel::arch;
+use sumout::mixing::{Mixing, Simplex};
+use sumout::presets::{Preset, preset};
+use sumout::random::{Purpose, Stream};
+use sumout::train::{Data, Settings, Trainer};
+use sumout::weights::Prepared;
+
+/// What computes.
+#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    /// The processor
+    Cpu,
+}
+
+/// Measure how fast this machine trains and scores a preset
+///
+/// Jobs: train (everything observed), train-preset (with the preset's random holes), score, and limit: the best rate of
+/// large matrix products with the engine's own kernel, in GFLOP/s.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Which model
+    #[arg(long, default_value = "mnist-ht")]
+    preset: String,
+    /// Rows of a batch
+    #[arg(long, value_name = "ROWS", default_value_t = 128)]
+    batch: usize,
+    /// What computes
+    #[arg(long, value_enum, default_value_t = Device::Cpu)]
+    device: Device,
+    /// Rounds of each job, of which the fastest counts
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Steps of a round
+    #[arg(long, default_value_t = 20)]
+    steps: usize,
+    /// Print a line of JSON for each job
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Line {
+    peer: &'static str,
+    job: &'static str,
+    device: Device,
+    batch: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples_per_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edges: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gflops: Option<f64>,
+}
+
+/// Measures and prints.
+pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
+    let preset = preset(&args.preset)?;
+    if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
+        return Err(mistake("expected a batch from 1 to 65536 rows, and at least one round of one step"));
+    }
+    let edges = preset.structure.multiply_adds();
+    if !args.json {
+        writeln!(out, "{} on {} threads, batches of {}", args.preset, rayon::current_num_threads(), args.batch)?;
+    }
+    let mut say = |job, seconds: f64, products: Option<f64>| -> Result<()> {
+        let rate = |count: f64| (10.0 * count / seconds).round() / 10.0;
+        let line = Line {
+            peer: "sumout",
+            job,
+            device: args.device,
+            batch: args.batch,
+            samples_per_s: products.is_none().then(|| rate(args.batch as f64)),
+            edges: products.is_none().then_some(edges),
+            gflops: products.map(|flops| rate(flops / 1e9)),
+        };
+        match (args.json, line.gflops) {
+            (true, _) => writeln!(out, "{}", serde_json::to_string(&line)?)?,
+            (false, Some(gflops)) => writeln!(out, "{job:<13} {gflops:>10.1} GFLOP/s")?,
+            (false, None) => writeln!(out, "{job:<13} {:>10.1} samples/s", rate(args.batch as f64))?,
+        }
+        out.flush().context("standard output")
+    };
+    let random = RandomImages::new(&preset, args.batch);
+    let holes = Settings { batch: args.batch, steps: 1_000_000, ..preset.settings.clone() };
+    let open = Settings { drop_inputs: 0.0, drop_nodes: vec![], shift: 0, ..holes.clone() };
+    say("train", train(args, &random, open)?, None)?;
+    say("train-preset", train(args, &random, holes)?, None)?;
+    say("score", score(args, &random), None)?;
+    let (seconds, flops) = limit(args);
+    say("limit", seconds, Some(flops))
+}
+
+/// Images of noise, in bytes.
+struct RandomImages {
+    model: Model,
+    values: Vec<f32>,
+    labels: Vec<i64>,
+}
+
+impl RandomImages {
+    fn new(preset: &Preset, batch: usize) -> Self {
+        let mut random = Stream::new(1, Purpose::Sampling, 0, 0);
+        let rows = 4 * batch.max(256);
+        let mut model = Model::random(preset.structure.clone(), 1.0, 1);
+        model.scaling = preset.scaling.clone();
+        let values = (0..rows * preset.structure.width()).map(|_| random.below(256) as f32).collect();
+        let labels = (0..rows).map(|row| (row % preset.structure.classes) as i64).collect();
+        Self { model, values, labels }
+    }
+}
+
+/// Seconds of one call, in the fastest round.
+fn best_of(args: &Args, mut job: impl FnMut() -> Result<()>) -> Result<f64> {
+    (0..5.min(args.steps)).try_for_each(|_| job())?; // buffers are made, caches warm
+    let mut best = f64::INFINITY;
+    for _ in 0..args.rounds {
+        let start = Instant::now();
+        (0..args.steps).try_for_each(|_| job())?;
+        best = best.min(start.elapsed().as_secs_f64() / args.steps as f64);
+    }
+    Ok(best)
+}
+
+fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> {
+    let data = Data::new(&random.values, &random.labels);
+    let mut trainer = Trainer::new(random.model.clone(), settings, &data)?;
+    best_of(args, || Ok(trainer.advance(&data).map(drop)?))
+}
+
+fn score(args: &Args, random: &RandomImages) -> f64 {
+    let model = &random.model;
+    let prepared = Prepared::new(&model.weights, false);
+    let (mut activations, mut frame) = (Activations::new(), Batch::default());
+    let rows = &random.values[..args.batch * model.structure.width()];
+    let scored = best_of(args, || {
+        model.fill(rows, (0, 0), &mut frame);
+        activations.upward(&model.structure, &prepared, &frame, &[], Keep::Scores);
+        activations.guard_scores(&model.structure, &model.weights, &frame);
+        Ok(())
+    });
+    scored.unwrap_or(f64::INFINITY) // scoring cannot fail
+}
+
+/// Seconds and operations of the fastest large product of the engine's own kernel: 2048 rows, 2048 channels out, and
+/// as many in, or fewer. Not the widest is the fastest everywhere, because the kernel keeps a panel of all channels in.
+fn limit(args: &Args) -> (f64, f64) {
+    const SIDE: usize = 2048;
+    const ROWS: usize = 256; // of a task, so that a panel is used often before the next one comes
+    let args = Args { steps: args.steps.min(5), preset: String::new(), ..*args };
+    let arch = arch();
+    let measure = |depth: usize| {
+        let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)), false);
+        let (phi, mut psi) = (vec![0.5; SIDE * depth], vec![0.0; SIDE * SIDE]);
+        let measured = best_of(&args, || {
+            let rows = psi.par_chunks_mut(ROWS * SIDE).zip(phi.par_chunks(ROWS * depth));
+            rows.for_each(|(psi, phi)| simplex.upward(arch, 0, ROWS, phi, psi));
+            Ok(())
+        });
+        (measured.unwrap_or(f64::INFINITY), 2.0 * (SIDE * SIDE * depth) as f64) // a product cannot fail
+    };
+    let rate = |&(seconds, flops): &(f64, f64)| flops / seconds;
+    let all = [256, 512, 1024, SIDE].map(measure);
+    all.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or((f64::INFINITY, 0.0))
+}

@@ -1,0 +1,465 @@
+//! From cells to numbers: which columns are numbers and which are categories, or what a model says they are.
+//!
+//! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
+//! line, because one slip of the pen would otherwise make categories of a thousand numbers.
+
+use super::json_lines::{self, JsonRecords};
+use super::parquet::ParquetRecords;
+use super::records::{Cell, Place, Records};
+use super::source::{Input, Origin};
+use super::table::{Chunk, Column, ColumnKind, Layout, Request, Rows, rows_per_chunk, some_of, sort_names};
+use super::table_csv::CsvRecords;
+use crate::mistake::mistake;
+use anyhow::Result;
+use std::collections::{HashMap, HashSet};
+
+/// A column with more names than this is an identifier, not a category.
+const MOST_CATEGORIES: usize = 1000;
+
+/// The formats of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// A JSON object or list in every line.
+    JsonLines,
+    /// Parquet.
+    Parquet,
+}
+
+/// Opens a table for a model, or finds out what its columns are. Without a format it is CSV or JSON lines, by the first
+/// character.
+pub fn open(origin: &Origin, format: Option<Format>, request: &Request) -> Result<Rows> {
+    match &request.model {
+        Some(model) => open_for_model(origin, format, request, model),
+        None => open_new(origin, format, request),
+    }
+}
+
+/// JSON lines begin with a bracket.
+fn text_format(input: &mut Input) -> Result<Format> {
+    let first = input.peek()?.trim_ascii_start().first().copied();
+    Ok(if matches!(first, Some(b'{' | b'[')) { Format::JsonLines } else { Format::Csv })
+}
+
+/// Opens the table; `listed` names the cells of JSON lines that are lists.
+fn records(origin: &Origin, format: Option<Format>, no_header: bool, listed: &[String]) -> Result<Box<dyn Records>> {
+    if format == Some(Format::Parquet) {
+        return Ok(Box::new(ParquetRecords::open(origin)?));
+    }
+    let mut input = origin.open()?;
+    match format.map_or_else(|| text_format(&mut input), Ok)? {
+        Format::JsonLines => Ok(Box::new(JsonRecords::new(input, listed.to_vec()))),
+        _ => Ok(Box::new(CsvRecords::open(input, no_header)?)),
+    }
+}
+
+/// Which columns of a file are used.
+struct Chosen {
+    columns: Vec<String>,
+    target: Option<String>,
+    ignored: Vec<String>,
+}
+
+impl Chosen {
+    /// Divides the names of a file. `target` must be among them.
+    fn new(file: &str, names: &[String], target: Option<&String>, ignore: &[String]) -> Result<Self> {
+        for wanted in target.into_iter().chain(ignore) {
+            if !names.contains(wanted) {
+                return Err(mistake(format!("{file}: expected a column '{wanted}', got {}", some_of(names))));
+            }
+        }
+        let (mut columns, mut ignored) = (Vec::new(), Vec::new());
+        for (i, name) in names.iter().enumerate() {
+            if name.is_empty() {
+                ignored.push(format!("column {} (it has no name)", i + 1));
+            } else if ignore.contains(name) {
+                ignored.push(name.clone());
+            } else if Some(name) != target {
+                columns.push(name.clone());
+            }
+        }
+        if columns.is_empty() {
+            return Err(mistake(format!("{file}: expected at least one column besides the target, got none")));
+        }
+        Ok(Self { columns, target: target.cloned(), ignored })
+    }
+
+    /// Columns, then the target.
+    fn names(&self) -> Vec<String> {
+        self.columns.iter().chain(&self.target).cloned().collect()
+    }
+}
+
+/// Reads the table twice: once to see what its columns are, once for the numbers.
+fn open_new(origin: &Origin, format: Option<Format>, request: &Request) -> Result<Rows> {
+    let origin = &origin.reopenable()?;
+    let file = origin.name();
+    let names = match records(origin, format, request.no_header, &[])?.header() {
+        Some(names) => names.to_vec(),
+        None => json_lines::names(origin.open()?)?,
+    };
+    let chosen = Chosen::new(&file, &names, request.target.as_ref(), &request.ignore)?;
+    if let Some(unknown) = request.categorical.iter().find(|name| !chosen.columns.contains(name)) {
+        let message =
+            format!("{file}: expected a column '{unknown}' to be categorical, got {}", some_of(&chosen.columns));
+        return Err(mistake(message));
+    }
+    let mut rows = records(origin, format, request.no_header, &names)?;
+    rows.select(&chosen.names());
+    let (columns, classes) = look_through(&file, &mut *rows, &chosen, &request.categorical)?;
+    let layout = Layout {
+        width: columns.len(),
+        shape: None,
+        columns,
+        classes,
+        target: chosen.target.clone(),
+        ignored: chosen.ignored.clone(),
+    };
+    let mut rows = records(origin, format, request.no_header, &names)?;
+    rows.select(&chosen.names());
+    Ok(encoded(rows, layout))
+}
+
+/// Reads the table once, as a model wants it.
+fn open_for_model(origin: &Origin, format: Option<Format>, request: &Request, model: &Layout) -> Result<Rows> {
+    let file = origin.name();
+    let model_names: Vec<String> = (0..model.width).map(|i| model.name(i)).collect();
+    let mut rows = records(origin, format, request.no_header, &model_names)?;
+    let Some(header) = rows.header() else {
+        // Every line names its own cells; what it leaves out is missing.
+        let target = request.target.clone().or(model.target.clone());
+        rows.select(&model_names.iter().chain(&target).cloned().collect::<Vec<_>>());
+        let layout = Layout { target, ignored: Vec::new(), ..named(model, &model_names) };
+        return Ok(encoded(rows, layout));
+    };
+    let known = model.target.as_ref().filter(|target| header.contains(target));
+    let mut chosen = Chosen::new(&file, header, request.target.as_ref().or(known), &request.ignore)?;
+    if model.columns.is_empty() || request.no_header {
+        if chosen.columns.len() != model.width {
+            let (wanted, got) = (model.width, chosen.columns.len());
+            return Err(mistake(format!("{file}: expected {wanted} columns, as the model has, got {got}")));
+        }
+    } else {
+        if let Some(absent) = model_names.iter().find(|name| !chosen.columns.contains(name)) {
+            let got = some_of(&chosen.columns);
+            return Err(mistake(format!("{file}: expected a column '{absent}', as the model has, got {got}")));
+        }
+        let wanted: HashSet<&String> = model_names.iter().collect();
+        chosen.ignored.extend(chosen.columns.iter().filter(|name| !wanted.contains(name)).cloned());
+        chosen.columns = model_names;
+    }
+    rows.select(&chosen.names());
+    let layout = Layout { target: chosen.target.clone(), ignored: chosen.ignored, ..named(model, &chosen.columns) };
+    Ok(encoded(rows, layout))
+}
+
+/// A model's layout with a column for every number, so that messages can name it.
+fn named(model: &Layout, names: &[String]) -> Layout {
+    let unnamed = || names.iter().map(|name| Column { name: name.clone(), kind: ColumnKind::Numeric }).collect();
+    let columns = if model.columns.is_empty() { unnamed() } else { model.columns.clone() };
+    Layout { columns, ..model.clone() }
+}
+
+/// What has been seen of a column.
+#[derive(Default)]
+struct Seen {
+    numbers: u64,
+    texts: u64,
+    /// The first cell that is no number, and the first that is: where they are and what they say.
+    first_text: Option<(String, String)>,
+    first_number: Option<(String, String)>,
+    names: HashSet<String>,
+}
+
+impl Seen {
+    fn note(&mut self, place: Place<'_>, cell: Cell<'_>, by_name: bool) {
+        let Some(name) = cell.category() else { return };
+        let number = cell.number().is_some();
+        let (count, first) = match number {
+            true => (&mut self.numbers, &mut self.first_number),
+            false => (&mut self.texts, &mut self.first_text),
+        };
+        *count += 1;
+        first.get_or_insert_with(|| (place.to_string(), name.clone()));
+        if (by_name || !number) && self.names.len() <= MOST_CATEGORIES {
+            self.names.insert(name);
+        }
+    }
+
+    /// Where a cell stands that is not like most of its column, and what is wrong with it.
+    fn odd_one_out(&self) -> Option<(&str, String)> {
+        let (text, number) = (self.first_text.as_ref()?, self.first_number.as_ref()?);
+        let ((place, got), wanted, others) = match self.numbers >= self.texts {
+            true => (text, "a number", self.numbers),
+            false => (number, "text", self.texts),
+        };
+        Some((place, format!("expected {wanted}, as in {others} other cells, got '{got}'")))
+    }
+
+    /// The names in order, if there are not too many.
+    fn categories(self, file: &str, name: &str, hint: &str) -> Result<Vec<String>> {
+        if self.names.len() > MOST_CATEGORIES {
+            let message =
+                format!("{file}: column '{name}': expected at most {MOST_CATEGORIES} categories, got more; {hint}");
+            return Err(mistake(message));
+        }
+        let mut names: Vec<String> = self.names.into_iter().collect();
+        sort_names(&mut names);
+        Ok(names)
+    }
+}
+
+/// The columns and the names of the classes.
+fn look_through(
+    file: &str,
+    rows: &mut dyn Records,
+    chosen: &Chosen,
+    categorical: &[String],
+) -> Result<(Vec<Column>, Vec<String>)> {
+    let width = chosen.columns.len();
+    let by_name: Vec<bool> =
+        chosen.names().iter().enumerate().map(|(i, name)| i >= width || categorical.contains(name)).collect();
+    let mut seen: Vec<Seen> = by_name.iter().map(|_| Seen::default()).collect();
+    let mut note = |place: Place<'_>, cells: &[Cell<'_>]| {
+        for ((seen, &cell), &by_name) in seen.iter_mut().zip(cells).zip(&by_name) {
+            seen.note(place, cell, by_name);
+        }
+        Ok(())
+    };
+    while rows.fill(4096, &mut note)? > 0 {}
+    let classes = match &chosen.target {
+        Some(name) => {
+            let seen = seen.pop().unwrap_or_default();
+            seen.categories(file, name, "a target names a class")?
+        }
+        None => Vec::new(),
+    };
+    let mut columns = Vec::new();
+    for (name, seen) in chosen.columns.iter().zip(seen) {
+        let forced = categorical.contains(name);
+        if let Some((place, wrong)) = seen.odd_one_out().filter(|_| !forced) {
+            let hint = format!("--categorical {name} makes categories of all of them");
+            return Err(mistake(format!("{place}, column '{name}': {wrong}; {hint}")));
+        }
+        let kind = if forced || seen.texts > 0 {
+            let hint = format!("--ignore {name} leaves it out");
+            ColumnKind::Categorical(seen.categories(file, name, &hint)?)
+        } else {
+            ColumnKind::Numeric
+        };
+        columns.push(Column { name: name.clone(), kind });
+    }
+    Ok((columns, classes))
+}
+
+/// Names to their numbers.
+type Codes = HashMap<String, usize>;
+
+fn codes(names: &[String]) -> Codes {
+    names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect()
+}
+
+/// Turns cells into numbers, as the layout says.
+struct Encoder {
+    /// For each column, its categories or none.
+    columns: Vec<Option<Codes>>,
+    classes: Codes,
+}
+
+impl Encoder {
+    fn new(layout: &Layout) -> Self {
+        let kind = |column: &Column| match &column.kind {
+            ColumnKind::Numeric => None,
+            ColumnKind::Categorical(names) => Some(codes(names)),
+        };
+        Self { columns: layout.columns.iter().map(kind).collect(), classes: codes(&layout.classes) }
+    }
+
+    /// The number of a cell, or what is wrong with it.
+    fn value(&self, column: usize, layout: &Layout, cell: Cell<'_>) -> Result<f32, String> {
+        let Some(text) = cell.category() else { return Ok(f32::NAN) };
+        match (&self.columns[column], &layout.columns[column].kind) {
+            (Some(codes), ColumnKind::Categorical(names)) => match codes.get(&text) {
+                Some(&code) => Ok(code as f32),
+                None => Err(format!("expected {}, got '{text}'", some_of(names))),
+            },
+            _ => match cell.number().map(|number| number as f32) {
+                Some(number) if number.is_finite() => Ok(number),
+                Some(_) => Err(format!("expected a finite number of 32 bits, got '{text}'")),
+                None => Err(format!("expected a number, got '{text}'")),
+            },
+        }
+    }
+
+    /// The class of a cell. A model without names for its classes calls them 0, 1, ….
+    fn label(&self, layout: &Layout, cell: Cell<'_>) -> Result<i64, String> {
+        let Some(text) = cell.category() else { return Ok(-1) };
+        if layout.classes.is_empty() {
+            let class = text.parse().ok().filter(|&class: &i64| class >= -1);
+            return class.ok_or_else(|| format!("expected a class (0, 1, …), got '{text}'"));
+        }
+        let known = || format!("expected {}, got '{text}'", some_of(&layout.classes));
+        self.classes.get(&text).map(|&class| class as i64).ok_or_else(known)
+    }
+}
+
+/// The rows as numbers, chunk by chunk.
+fn encoded(mut rows: Box<dyn Records>, layout: Layout) -> Rows {
+    let encoder = Encoder::new(&layout);
+    let most = rows_per_chunk(layout.width);
+    let mut first = 0;
+    Rows::new(layout.clone(), move || {
+        let mut chunk = Chunk { first, labels: layout.target.is_some().then(Vec::new), ..Chunk::default() };
+        let count = rows.fill(most, &mut |place, cells| {
+            let wrong = |column: &str, what: String| mistake(format!("{place}, column '{column}': {what}"));
+            for (column, &cell) in cells[..layout.width].iter().enumerate() {
+                let value = encoder.value(column, &layout, cell);
+                chunk.values.push(value.map_err(|what| wrong(&layout.name(column), what))?);
+            }
+            if let (Some(labels), Some(target)) = (&mut chunk.labels, &layout.target) {
+                let label = encoder.label(&layout, cells[layout.width]);
+                labels.push(label.map_err(|what| wrong(target, what))?);
+            }
+            Ok(())
+        })?;
+        first += count;
+        Ok((count > 0).then_some(chunk))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::Table;
+    use super::*;
+
+    fn read(text: &str, request: &Request) -> Result<Table> {
+        let origin = Origin::Memory { name: "a.csv".into(), bytes: text.as_bytes().into() };
+        open(&origin, None, request)?.collect_table()
+    }
+
+    fn says(text: &str, request: &Request) -> String {
+        let error = read(text, request).unwrap_err();
+        assert_eq!(crate::mistake::exit_code(&error), 2, "{error}");
+        error.to_string()
+    }
+
+    fn target(name: &str) -> Request {
+        Request { target: Some(name.into()), ..Request::default() }
+    }
+
+    /// Holes as −9, because NaN equals nothing.
+    fn filled(table: &Table) -> Vec<f32> {
+        table.values.iter().map(|x| if x.is_nan() { -9.0 } else { *x }).collect()
+    }
+
+    const PETS: &str = "age,kind,class\n3,cat,b\n,dog,a\n1.5,NA,\n";
+
+    #[test]
+    fn kinds_are_found() {
+        let table = read(PETS, &target("class")).unwrap();
+        let kinds: Vec<_> = table.layout.columns.iter().map(|column| column.kind.clone()).collect();
+        assert_eq!(kinds, [ColumnKind::Numeric, ColumnKind::Categorical(vec!["cat".into(), "dog".into()])]);
+        assert_eq!(filled(&table), [3.0, 0.0, -9.0, 1.0, 1.5, -9.0]);
+        assert_eq!((table.labels, table.layout.classes), (Some(vec![1, 0, -1]), vec!["a".to_owned(), "b".to_owned()]));
+        let table = read(PETS, &Request::default()).unwrap();
+        assert_eq!((table.layout.width, table.labels), (3, None));
+    }
+
+    #[test]
+    fn json_lines_are_the_same_table() {
+        let lines = "{\"age\":3,\"kind\":\"cat\",\"class\":\"b\"}\n{\"kind\":\"dog\",\"class\":\"a\"}\n{\"age\":1.5}\n";
+        let (csv, json) = (read(PETS, &target("class")).unwrap(), read(lines, &target("class")).unwrap());
+        assert_eq!((filled(&csv), csv.layout, csv.labels), (filled(&json), json.layout, json.labels));
+        let lists = read("[1, 2, 5]\n[3, null, 6]\n", &target("x2")).unwrap();
+        assert_eq!((filled(&lists), lists.labels), (vec![1.0, 2.0, 3.0, -9.0], Some(vec![0, 1])));
+    }
+
+    #[test]
+    fn columns_can_be_categories_or_left_out() {
+        let text = ",id,zip,x\n0,a1,10,5\n1,b7,9,6\n2,c9,10,7\n";
+        let request = Request { categorical: vec!["zip".into()], ignore: vec!["id".into()], ..Request::default() };
+        let table = read(text, &request).unwrap();
+        assert_eq!(table.layout.ignored, ["column 1 (it has no name)", "id"]);
+        assert_eq!(table.layout.columns[0].kind, ColumnKind::Categorical(vec!["9".into(), "10".into()]));
+        assert_eq!(table.values, [1.0, 5.0, 0.0, 6.0, 1.0, 7.0]);
+    }
+
+    #[test]
+    fn a_model_says_what_columns_are() {
+        let model = read(PETS, &target("class")).unwrap().layout;
+        let request = Request { model: Some(model), ..Request::default() };
+        let table = read("kind,extra,age\ndog,x,7\n", &request).unwrap();
+        assert_eq!((&*table.values, &table.labels), (&[7.0, 1.0][..], &None));
+        assert_eq!(table.layout.ignored, ["extra"]);
+        let table = read("class,age,kind\na,,\n", &request).unwrap();
+        assert_eq!((filled(&table), table.labels), (vec![-9.0, -9.0], Some(vec![0])));
+        let table = read("{\"kind\": \"dog\"}\n[5, \"cat\"]\n", &request).unwrap();
+        assert_eq!((filled(&table), table.labels), (vec![-9.0, 1.0, 5.0, 0.0], Some(vec![-1, -1])));
+        assert_eq!(says("kind\ndog\n", &request), "a.csv: expected a column 'age', as the model has, got kind");
+        assert_eq!(
+            says("age,kind\n1,cat\n2,cow\n", &request),
+            "a.csv line 3, column 'kind': expected cat, dog, got 'cow'"
+        );
+        assert_eq!(says("age,kind\nold,cat\n", &request), "a.csv line 2, column 'age': expected a number, got 'old'");
+        assert_eq!(says("age,kind,class\n1,cat,z\n", &request), "a.csv line 2, column 'class': expected a, b, got 'z'");
+        let request = Request { no_header: true, ..request };
+        assert_eq!(read("4,dog\n", &request).unwrap().values, [4.0, 1.0]);
+    }
+
+    #[test]
+    fn a_model_of_images_takes_columns_by_position() {
+        let request = Request { model: Some(Layout::unnamed(2, None)), target: Some("y".into()), ..Request::default() };
+        let table = read("y,p,q\n4,1,2\n,3,NA\n", &request).unwrap();
+        assert_eq!((filled(&table), table.labels), (vec![1.0, 2.0, 3.0, -9.0], Some(vec![4, -1])));
+        assert_eq!(table.layout.name(1), "q");
+        assert_eq!(says("y,p\n1,2\n", &request), "a.csv: expected 2 columns, as the model has, got 1");
+        assert_eq!(says("y,p,q\na,1,2\n", &request), "a.csv line 2, column 'y': expected a class (0, 1, …), got 'a'");
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let any = Request::default();
+        assert_eq!(
+            says("a,b\n1,2\n3,inf\n", &any),
+            "a.csv line 3, column 'b': expected a finite number of 32 bits, got 'inf'"
+        );
+        assert_eq!(
+            says("a\n1e39\n", &any),
+            "a.csv line 2, column 'a': expected a finite number of 32 bits, got '1e39'"
+        );
+        assert_eq!(
+            says("a\n1\n2\n\"3,5\"\n", &any),
+            "a.csv line 4, column 'a': expected a number, as in 2 other cells, got '3,5'; --categorical a makes \
+             categories of all of them"
+        );
+        assert_eq!(
+            says("a\nx\ny\n7\n", &any),
+            "a.csv line 4, column 'a': expected text, as in 2 other cells, got '7'; --categorical a makes categories \
+             of all of them"
+        );
+        assert_eq!(says("a,b\n1,2\n", &target("c")), "a.csv: expected a column 'c', got a, b");
+        assert_eq!(says("a\n1\n", &target("a")), "a.csv: expected at least one column besides the target, got none");
+        let request = Request { categorical: vec!["z".into()], ..Request::default() };
+        assert_eq!(says("a,b\n1,2\n", &request), "a.csv: expected a column 'z' to be categorical, got a, b");
+        let many: String = (0..1002).map(|i| format!("t{i},1\n")).collect();
+        assert_eq!(
+            says(&format!("id,a\n{many}"), &any),
+            "a.csv: column 'id': expected at most 1000 categories, got more; --ignore id leaves it out"
+        );
+        assert_eq!(
+            says(&format!("id,a\n{many}"), &target("id")),
+            "a.csv: column 'id': expected at most 1000 categories, got more; a target names a class"
+        );
+    }
+
+    #[test]
+    fn long_tables_come_in_chunks() {
+        let text: String = std::iter::once("a\n".to_owned()).chain((0..10_000).map(|i| format!("{i}\n"))).collect();
+        let origin = Origin::Memory { name: "a.csv".into(), bytes: text.into_bytes().into() };
+        let chunks: Vec<Chunk> =
+            open(&origin, None, &Request::default()).unwrap().map(|chunk| chunk.unwrap()).collect();
+        assert_eq!(chunks.iter().map(|chunk| chunk.first).collect::<Vec<_>>(), [0, 4096, 8192]);
+        assert!(chunks.iter().flat_map(|chunk| &chunk.values).enumerate().all(|(i, &x)| x == i as f32));
+    }
+}

@@ -1,0 +1,295 @@
+//! With the feature `parquet`: a null is a hole, text and truth values are categories.
+
+use crate::datasets::records::{Cell, EachRow, Field, FieldKind, Place, Records, Value};
+use crate::datasets::source::Origin;
+use crate::mistake::{file_error, mistake};
+use crate::staged::Staged;
+use anyhow::{Context, Result};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Builder, RecordBatch, StringArray,
+    StringBuilder,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use std::fs::File;
+use std::sync::Arc;
+
+/// Rows read, and rows written, at once.
+const BATCH: usize = 1024;
+
+/// Rows that the format keeps together, and so in memory while they are written.
+const ROW_GROUP: usize = 1 << 16;
+
+/// A column of a batch.
+enum Cells {
+    Numbers(Float64Array),
+    Texts(StringArray),
+}
+
+impl Cells {
+    fn at(&self, row: usize) -> Cell<'_> {
+        match self {
+            Self::Numbers(numbers) if numbers.is_valid(row) && !numbers.value(row).is_nan() => {
+                Cell::Number(numbers.value(row))
+            }
+            Self::Texts(texts) if texts.is_valid(row) => Cell::of_text(texts.value(row)),
+            _ => Cell::Missing,
+        }
+    }
+}
+
+/// A Parquet file being read.
+pub struct ParquetRecords {
+    name: String,
+    header: Vec<String>,
+    reader: ParquetRecordBatchReader,
+    chosen: Vec<usize>,
+    batch: Vec<Cells>,
+    /// Rows of the batch, how many of them have been handed over, and the number of the next one.
+    rows: usize,
+    used: usize,
+    row: u64,
+}
+
+impl ParquetRecords {
+    /// Reads what the end of the file says about it.
+    pub fn open(origin: &Origin) -> Result<Self> {
+        let name = origin.name();
+        let Origin::File(path) = origin else {
+            return Err(mistake(format!("{name}: expected Parquet in a file, because its end is read first")));
+        };
+        let wrong = |error: parquet::errors::ParquetError| mistake(format!("{name}: expected a Parquet file: {error}"));
+        let file = File::open(path).map_err(|error| file_error("read", path, error))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(wrong)?.with_batch_size(BATCH);
+        let header = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let reader = builder.build().map_err(wrong)?;
+        Ok(Self { name, header, reader, chosen: Vec::new(), batch: Vec::new(), rows: 0, used: 0, row: 0 })
+    }
+
+    /// Reads the next batch; false at the end.
+    fn next(&mut self) -> Result<bool> {
+        let Some(batch) = self.reader.next() else { return Ok(false) };
+        let batch = batch.map_err(|error| mistake(format!("{}: damaged: {error}", self.name)))?;
+        let cells = |&column: &usize| cells(&self.name, &self.header[column], batch.column(column));
+        self.batch = self.chosen.iter().map(cells).collect::<Result<_>>()?;
+        (self.rows, self.used) = (batch.num_rows(), 0);
+        Ok(true)
+    }
+}
+
+/// The cells of a column, if they are numbers or text.
+fn cells(file: &str, name: &str, column: &ArrayRef) -> Result<Cells> {
+    let kind = match column.data_type() {
+        DataType::Dictionary(_, values) => values,
+        other => other,
+    };
+    let text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean);
+    if !text && !kind.is_numeric() && !kind.is_null() {
+        return Err(mistake(format!("{file}: column '{name}': expected numbers, text or truth values, got {kind}")));
+    }
+    let wrong = |error| mistake(format!("{file}: column '{name}': {error}"));
+    Ok(if text {
+        Cells::Texts(cast(column, &DataType::Utf8).map_err(wrong)?.as_string().clone())
+    } else {
+        Cells::Numbers(cast(column, &DataType::Float64).map_err(wrong)?.as_primitive::<Float64Type>().clone())
+    })
+}
+
+impl Records for ParquetRecords {
+    fn header(&self) -> Option<&[String]> {
+        Some(&self.header)
+    }
+
+    fn select(&mut self, names: &[String]) {
+        let at = |name: &String| self.header.iter().position(|other| other == name);
+        self.chosen = names.iter().filter_map(at).collect();
+    }
+
+    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
+        for count in 0..most {
+            while self.used == self.rows {
+                if !self.next()? {
+                    return Ok(count);
+                }
+            }
+            let row: Vec<Cell> = self.batch.iter().map(|cells| cells.at(self.used)).collect();
+            each(Place { file: &self.name, unit: "row", row: self.row }, &row)?;
+            self.used += 1;
+            self.row += 1;
+        }
+        Ok(most)
+    }
+}
+
+/// A column being filled.
+enum Builder {
+    Single(Float32Builder),
+    Double(Float64Builder),
+    Whole(Int64Builder),
+    Text(StringBuilder),
+}
+
+impl Builder {
+    fn new(kind: &FieldKind) -> Self {
+        match kind {
+            FieldKind::Single => Self::Single(Float32Builder::new()),
+            FieldKind::Double => Self::Double(Float64Builder::new()),
+            FieldKind::Whole => Self::Whole(Int64Builder::new()),
+            FieldKind::Text | FieldKind::Category(_) => Self::Text(StringBuilder::new()),
+        }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Self::Single(_) => DataType::Float32,
+            Self::Double(_) => DataType::Float64,
+            Self::Whole(_) => DataType::Int64,
+            Self::Text(_) => DataType::Utf8,
+        }
+    }
+
+    fn push(&mut self, value: Value<'_>) {
+        let number = value.number();
+        let seen = !number.is_nan();
+        match (self, value) {
+            (Self::Single(column), _) => column.append_option(seen.then_some(number as f32)),
+            (Self::Double(column), _) => column.append_option(seen.then_some(number)),
+            (Self::Whole(column), _) => column.append_option(seen.then_some(number as i64)),
+            (Self::Text(column), Value::Text(text)) => column.append_value(text),
+            (Self::Text(column), _) => column.append_null(),
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Single(column) => Arc::new(column.finish()),
+            Self::Double(column) => Arc::new(column.finish()),
+            Self::Whole(column) => Arc::new(column.finish()),
+            Self::Text(column) => Arc::new(column.finish()),
+        }
+    }
+}
+
+/// A Parquet file being written.
+pub struct ParquetWriter {
+    name: String,
+    writer: ArrowWriter<Staged>,
+    schema: SchemaRef,
+    kinds: Vec<FieldKind>,
+    columns: Vec<Builder>,
+    rows: usize,
+}
+
+impl ParquetWriter {
+    /// Starts a file with these columns.
+    pub fn create(file: &str, staged: Staged, fields: &[Field]) -> Result<Self> {
+        let kinds: Vec<FieldKind> = fields.iter().map(|field| field.kind.clone()).collect();
+        let columns: Vec<Builder> = kinds.iter().map(Builder::new).collect();
+        let field =
+            |(field, column): (&Field, &Builder)| arrow::datatypes::Field::new(&field.name, column.data_type(), true);
+        let schema = Arc::new(Schema::new(fields.iter().zip(&columns).map(field).collect::<Vec<_>>()));
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_max_row_group_row_count(Some(ROW_GROUP))
+            .build();
+        let writer = ArrowWriter::try_new(staged, schema.clone(), Some(properties));
+        let writer = writer.with_context(|| format!("cannot write {file}"))?;
+        Ok(Self { name: file.to_owned(), writer, schema, kinds, columns, rows: 0 })
+    }
+
+    /// The next row.
+    pub fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
+        for ((column, value), kind) in self.columns.iter_mut().zip(values).zip(&self.kinds) {
+            column.push(value.shown(kind));
+        }
+        self.rows += 1;
+        if self.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.rows = 0;
+        let columns = self.columns.iter_mut().map(Builder::finish).collect();
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+        self.writer.write(&batch).with_context(|| format!("cannot write {}", self.name))
+    }
+
+    /// Writes what is left and hands the file back.
+    pub fn finish(mut self) -> Result<Staged> {
+        self.flush()?;
+        self.writer.into_inner().with_context(|| format!("cannot write {}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datasets::{self, ColumnKind, Output, OutputFormat, Request};
+
+    fn data(name: &str) -> String {
+        format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
+    }
+
+    #[test]
+    fn a_table_of_pyarrow() {
+        let request = Request { target: Some("species".into()), ..Request::default() };
+        let table = datasets::read(&data("table.parquet"), &request).unwrap();
+        let kinds: Vec<_> = table.layout.columns.iter().map(|column| column.kind.clone()).collect();
+        let names = |names: [&str; 2]| ColumnKind::Categorical(names.map(str::to_owned).to_vec());
+        let numeric = ColumnKind::Numeric;
+        assert_eq!(kinds, [numeric.clone(), numeric, names(["blue", "red"]), names(["false", "true"])]);
+        let filled: Vec<f32> = table.values.iter().map(|x| if x.is_nan() { -9.0 } else { *x }).collect();
+        let rows = [[31.0, 1.5, 1.0, 1.0], [-9.0, 1.75, 0.0, 0.0], [47.0, -9.0, 1.0, -9.0], [52.0, 1.625, -9.0, 1.0]];
+        assert_eq!(filled, rows.concat());
+        assert_eq!(table.labels, Some(vec![0, 1, -1, 0]));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet").display().to_string();
+        let class = FieldKind::Category(vec!["a".into(), "b".into()]);
+        let fields = vec![
+            Field::new("x", FieldKind::Single),
+            Field::new("log p", FieldKind::Double),
+            Field::new("n", FieldKind::Whole),
+            Field::new("word", FieldKind::Text),
+            Field::new("class", class),
+        ];
+        let mut out = Output::create(&path, OutputFormat::Parquet, fields, None).unwrap();
+        for i in 0..3000i64 {
+            let x = if i == 7 { f32::NAN } else { i as f32 };
+            let values = [
+                Value::Single(x),
+                Value::Double(0.5),
+                Value::Whole(i),
+                Value::Text("w"),
+                Value::Single((i % 2) as f32),
+            ];
+            out.row(&values).unwrap();
+        }
+        out.finish().unwrap();
+        let table = datasets::read(&path, &Request { target: Some("class".into()), ..Request::default() }).unwrap();
+        assert_eq!((table.rows(), table.layout.width, table.classes()), (3000, 4, 2));
+        assert!(table.values[7 * 4].is_nan());
+        assert_eq!(table.values[2999 * 4..], [2999.0, 0.5, 2999.0, 0.0]);
+        assert_eq!(table.labels.unwrap()[..3], [0, 1, 0]);
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet");
+        for bytes in [&b""[..], b"PAR1", b"PAR1 and then nothing of the kind PAR1"] {
+            std::fs::write(&path, bytes).unwrap();
+            let error = datasets::read(path.to_str().unwrap(), &Request::default()).unwrap_err();
+            assert!(error.to_string().contains("a.parquet: expected a Parquet file: "), "{error}");
+            assert_eq!(crate::mistake::exit_code(&error), 2);
+        }
+        let memory = Origin::Memory { name: "standard input".into(), bytes: [][..].into() };
+        assert!(ParquetRecords::open(&memory).err().unwrap().to_string().contains("expected Parquet in a file"));
+    }
+}

@@ -1,0 +1,67 @@
+//! `sumout explain`: what one neuron stands for.
+
+use crate::datasets::{Output, OutputFormat, fields_of};
+use crate::models::{self, layout_of};
+use anyhow::Result;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use sumout::queries::Predictor;
+use sumout::sampling::{Neuron, View};
+
+/// How a neuron is shown.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum How {
+    /// Draws of what is below it
+    Samples,
+    /// The most likely assignment of what is below it, hidden variables included
+    Mode,
+}
+
+/// Show what one neuron stands for: samples or the mode of what lies below it
+///
+/// What is not below it is missing in the answer. `sumout inspect MODEL` shows trees, levels, nodes and channels.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A model file
+    model: PathBuf,
+    /// Which tree
+    #[arg(long, default_value_t = 0)]
+    tree: usize,
+    /// 0 for the leaves, then one more for each level
+    #[arg(long)]
+    level: usize,
+    /// Which node of the level
+    #[arg(long, default_value_t = 0)]
+    node: usize,
+    /// Which channel of the node
+    #[arg(long)]
+    channel: usize,
+    /// How it is shown
+    #[arg(long, value_enum, default_value_t = How::Samples)]
+    how: How,
+    /// How many samples
+    #[arg(long, default_value_t = 16)]
+    count: usize,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    out: String,
+}
+
+/// Asks and writes.
+pub fn run(args: &Args) -> Result<()> {
+    let format = OutputFormat::of(&args.out)?;
+    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let neuron = Neuron { tree: args.tree, layer: args.level, node: args.node, channel: args.channel };
+    let view = match args.how {
+        How::Samples => View::Samples { count: args.count, seed: args.seed },
+        How::Mode => View::Mode,
+    };
+    let rows = predictor.explain(neuron, view)?;
+    let layout = layout_of(predictor.model());
+    let mut out = Output::create(&args.out, format, fields_of(&layout), layout.shape)?;
+    out.numbers(&rows)?;
+    out.finish()
+}

@@ -1,0 +1,51 @@
+//! `sumout`: parse, then act.
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+use std::io::{self, Write};
+use std::process::ExitCode;
+use sumout_cli::args::{Args, Command, Data};
+use sumout_cli::{
+    bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake, predict, sample, train,
+};
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let _ = error.print(); // also `--help`, which may go into a closed pipe
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    interrupt::install();
+    let Err(error) = run(&args) else { return ExitCode::SUCCESS };
+    if error.is::<interrupt::Interrupted>() {
+        let _ = writeln!(io::stderr(), "{error}");
+    } else if !mistake::is_closed_pipe(&error) {
+        let _ = writeln!(io::stderr(), "error: {error:#}");
+    }
+    ExitCode::from(mistake::exit_code(&error))
+}
+
+fn run(args: &Args) -> Result<()> {
+    if let Some(threads) = args.threads {
+        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
+    }
+    let mut out = io::stdout().lock();
+    match &args.command {
+        Command::Demo(args) => demo::run(args, &mut out)?,
+        Command::Train(args) => train::run(args, &mut out)?,
+        Command::Evaluate(args) => evaluate::run(args, &mut out)?,
+        Command::Predict(args) => predict::run(args)?,
+        Command::Impute(args) => impute::run(args)?,
+        Command::Sample(args) => sample::run(args)?,
+        Command::Explain(args) => explain::run(args)?,
+        Command::Inspect(args) => inspect::run(args, &mut out)?,
+        Command::Bench(args) => bench::run(args, &mut out)?,
+        Command::Data(Data::List) => data::list(&mut out)?,
+        Command::Data(Data::Get { name, to }) => data::get(name, to.as_deref(), &mut out, &mut io::stderr())?,
+        Command::Completions(args) => completions::run(args, Args::command(), &mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Whose fault an error is, and the exit code that says so: 2 for a user's mistake, 130 for Ctrl-C, 1 for the rest.
+
+use crate::interrupt::{INTERRUPTED, Interrupted};
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Something the user can put right: a wrong argument, a file that is not there, data that cannot be read.
+#[derive(Debug)]
+pub struct Mistake(String);
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+/// A user's mistake, in words that say what was expected and what came.
+pub fn mistake(message: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Mistake(message.into()))
+}
+
+/// What the system said about a path that the user named. A full disk or a broken one is nobody's mistake.
+pub fn file_error(doing: &str, path: &Path, error: io::Error) -> anyhow::Error {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    let message = format!("cannot {doing} {}", path.display());
+    match error.kind() {
+        NotFound | PermissionDenied | IsADirectory | NotADirectory | ReadOnlyFilesystem => {
+            mistake(format!("{message}: {error}"))
+        }
+        _ => anyhow::Error::new(error).context(message),
+    }
+}
+
+/// True when whoever read our output has stopped reading, as `head` does: no error at all.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let pipe = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(pipe))
+}
+
+/// The engine refuses what it was given; only a loss that runs away is not the user's doing.
+fn is_refusal(error: &sumout::Error) -> bool {
+    !matches!(error, sumout::Error::Diverged { .. })
+}
+
+/// The exit code of an error.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    let is_mistake = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<Mistake>() || cause.downcast_ref::<sumout::Error>().is_some_and(is_refusal)
+    };
+    if is_closed_pipe(error) {
+        0
+    } else if error.is::<Interrupted>() {
+        INTERRUPTED
+    } else if error.chain().any(is_mistake) {
+        2
+    } else {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context, anyhow};
+
+    #[test]
+    fn codes_tell_mistakes_from_the_rest() {
+        assert_eq!(exit_code(&mistake("no such column")), 2);
+        assert_eq!(exit_code(&Err::<(), _>(mistake("no")).context("while reading").unwrap_err()), 2);
+        assert_eq!(exit_code(&anyhow!("the network is down")), 1);
+        let path = Path::new("x");
+        assert_eq!(exit_code(&file_error("read", path, io::ErrorKind::NotFound.into())), 2);
+        assert_eq!(exit_code(&file_error("write", path, io::ErrorKind::StorageFull.into())), 1);
+        assert_eq!(exit_code(&sumout::Error::Empty { what: "row" }.into()), 2);
+        assert_eq!(exit_code(&sumout::Error::Diverged { step: 3, loss: f64::NAN }.into()), 1);
+        assert_eq!(exit_code(&Interrupted("stopped".into()).into()), 130);
+        let closed = anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
+        assert_eq!(exit_code(&closed), 0);
+    }
+}

@@ -1,0 +1,77 @@
+//! Model files, and what a model says about the rows it wants.
+
+use crate::datasets::table::some_of;
+use crate::datasets::{Column, ColumnKind, Layout, Shape};
+use crate::mistake::{file_error, mistake};
+use crate::staged::Staged;
+use anyhow::{Context, Result};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use sumout::{Model, model_file};
+
+/// Where a model remembers the column that its labels came from.
+pub const TARGET: &str = "target";
+
+/// Reads a model file, or a checkpoint as the model that it holds.
+pub fn load(path: &Path) -> Result<Model> {
+    let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
+    model_file::from_bytes(&bytes).with_context(|| path.display().to_string())
+}
+
+/// Writes a file whole or not at all.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut staged = Staged::create(path)?;
+    staged.write_all(bytes).map_err(|error| file_error("write", path, error))?;
+    staged.commit()
+}
+
+/// The rows that a model wants.
+pub fn layout_of(model: &Model) -> Layout {
+    let about = &model.about;
+    let kind = |column: usize| match about.categories.get(column) {
+        Some(names) if !names.is_empty() => ColumnKind::Categorical(names.clone()),
+        _ => ColumnKind::Numeric,
+    };
+    let columns = about.columns.iter().enumerate();
+    Layout {
+        width: model.structure.width(),
+        shape: model.structure.frame.map(|f| Shape { height: f.height, width: f.width, channels: f.channels }),
+        columns: columns.map(|(column, name)| Column { name: name.clone(), kind: kind(column) }).collect(),
+        classes: about.classes.clone(),
+        target: about.training.get(TARGET).and_then(|name| name.as_str()).map(str::to_owned),
+        ignored: Vec::new(),
+    }
+}
+
+/// The class of that name, or of that number where classes have no names.
+pub fn class_of(model: &Model, name: &str) -> Result<usize> {
+    let names: Vec<String> = (0..model.structure.classes).map(|class| model.class_name(class)).collect();
+    let found = names.iter().position(|known| known == name);
+    found.ok_or_else(|| mistake(format!("class: expected {}, got '{name}'", some_of(&names))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sumout::structure::{Kind, Structure};
+
+    #[test]
+    fn a_model_knows_its_rows_and_classes() {
+        let kinds = [Kind::Gaussian, Kind::Categorical(2)];
+        let structure = Structure::columns(&kinds, &[vec![0], vec![1]], 2, 2, &[3], 2).unwrap();
+        let mut model = Model::random(structure, 1.0, 1);
+        assert_eq!(layout_of(&model), Layout::unnamed(2, None));
+        assert_eq!(class_of(&model, "1").unwrap(), 1);
+        model.about.classes = vec!["no".into(), "yes".into()];
+        model.about.columns = vec!["age".into(), "sex".into()];
+        model.about.categories = vec![vec![], vec!["f".into(), "m".into()]];
+        model.about.training = serde_json::json!({ "target": "ill" });
+        let layout = layout_of(&model);
+        assert_eq!(layout.columns[1].kind, ColumnKind::Categorical(vec!["f".into(), "m".into()]));
+        assert_eq!((layout.target.as_deref(), class_of(&model, "yes").unwrap()), (Some("ill"), 1));
+        let error = class_of(&model, "1").unwrap_err();
+        assert_eq!(error.to_string(), "class: expected no, yes, got '1'");
+        assert_eq!(crate::mistake::exit_code(&error), 2);
+    }
+}

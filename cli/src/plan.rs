@@ -1,0 +1,271 @@
+//! What is to be trained: a preset, a TOML file, or what suits the data.
+//!
+//! ```toml
+//! preset = "mnist-ht"        # or [image], or [columns], or none of them: what suits the data
+//!
+//! [image]                    # patch, frame, grid_shift, components, leaf_sharing, kind as the engine's ImageSpec
+//! components = 32
+//! [[image.levels]]
+//! window = [2, 2]
+//! channels = 64
+//! sharing = "own"            # "shared", or { pattern = [2, 2] }
+//!
+//! [columns]
+//! components = 16
+//! channels = [32, 64]        # of each level; the last serves all above
+//! groups = [["height", "weight"], ["age"]]     # without it the order is learned
+//!
+//! [settings]                 # the engine's Settings; what is left out is the preset's, or what suits the data
+//! steps = 2000
+//! ```
+
+use crate::datasets::Table;
+use crate::datasets::table::some_of;
+use crate::mistake::{file_error, mistake};
+use crate::tables::{self, ColumnPlan};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+use sumout::model::Scaling;
+use sumout::presets::{PRESETS, Preset, preset};
+use sumout::settings::Settings;
+use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
+
+/// A TOML file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plan {
+    preset: Option<String>,
+    image: Option<ImageTable>,
+    columns: Option<ColumnTable>,
+    settings: toml::Table,
+    #[serde(skip)]
+    name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ImageTable {
+    patch: Option<(usize, usize)>,
+    frame: Option<(usize, usize)>,
+    grid_shift: Option<(usize, usize)>,
+    components: Option<usize>,
+    leaf_sharing: Option<Sharing>,
+    kind: Option<Kind>,
+    levels: Option<Vec<LevelTable>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LevelTable {
+    window: (usize, usize),
+    channels: usize,
+    sharing: Sharing,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ColumnTable {
+    components: Option<usize>,
+    channels: Option<Vec<usize>>,
+    window: Option<usize>,
+    groups: Option<Vec<Vec<String>>>,
+}
+
+impl Plan {
+    /// What the user named: nothing, a preset or a TOML file.
+    pub fn read(named: Option<&str>) -> Result<Self> {
+        let Some(named) = named else { return Ok(Self::default()) };
+        let path = Path::new(named);
+        if PRESETS.iter().any(|(name, _)| *name == named) && !path.exists() {
+            return Ok(Self { preset: Some(named.into()), name: named.into(), ..Self::default() });
+        }
+        if !path.exists() {
+            let presets = PRESETS.map(|(name, _)| name).join(", ");
+            return Err(mistake(format!("expected a TOML file or a preset ({presets}), got '{named}'")));
+        }
+        let text = fs::read_to_string(path).map_err(|error| file_error("read", path, error))?;
+        Self::parse(&text, named)
+    }
+
+    fn parse(text: &str, name: &str) -> Result<Self> {
+        let wrong = |error: toml::de::Error| mistake(format!("{name}: {}", error.to_string().trim_end()));
+        let plan: Self = toml::from_str(text).map_err(wrong)?;
+        #[derive(Deserialize)]
+        struct SettingsAlone {
+            #[serde(default)]
+            #[allow(dead_code, reason = "read for its errors, which know their line")]
+            settings: Settings,
+        }
+        toml::from_str::<SettingsAlone>(text).map_err(wrong)?;
+        let structures = [plan.preset.is_some(), plan.image.is_some(), plan.columns.is_some()];
+        if structures.iter().filter(|&&there| there).count() > 1 {
+            return Err(mistake(format!("{name}: expected one of preset, [image] and [columns], got more")));
+        }
+        Ok(Self { name: name.into(), ..plan })
+    }
+
+    /// Structure, settings and scaling for these data.
+    pub fn for_data(&self, table: &Table) -> Result<Preset> {
+        let mut found = self.structure(table)?;
+        found.settings = self.settings_over(&found.settings)?;
+        let (wanted, got) = (found.structure.width(), table.layout.width);
+        if wanted != got {
+            return Err(mistake(format!("{}: expected rows of {wanted} numbers, got {got}", self.name)));
+        }
+        let (wanted, got) = (found.structure.classes, table.classes().max(1));
+        if wanted != got {
+            return Err(mistake(format!("{}: expected {wanted} classes, got {got} in the data", self.name)));
+        }
+        Ok(found)
+    }
+
+    fn structure(&self, table: &Table) -> Result<Preset> {
+        let (rows, classes) = (table.rows(), table.classes().max(1));
+        if let Some(name) = &self.preset {
+            return Ok(Preset { scaling: tables::image_scaling(&table.values), ..preset(name)? });
+        }
+        if let (Some(shape), None) = (table.layout.shape, &self.columns) {
+            let mut spec = tables::image_spec(shape);
+            if let Some(image) = &self.image {
+                image.change(&mut spec);
+            }
+            let real = spec.kind == Kind::Gaussian;
+            let scaling = if real { tables::image_scaling(&table.values) } else { Scaling::default() };
+            let structure = Structure::image(&spec, classes).map_err(|error| self.wrong(error))?;
+            return Ok(Preset { structure, settings: tables::image_settings(rows), scaling });
+        }
+        if self.image.is_some() {
+            let message =
+                format!("{}: [image] expects images, got a table of {} columns", self.name, table.layout.width);
+            return Err(mistake(message));
+        }
+        let mut plan = ColumnPlan::for_rows(rows);
+        if let Some(columns) = &self.columns {
+            columns.change(&mut plan, table, &self.name)?;
+        }
+        let structure = plan.structure(table).map_err(|error| self.wrong(error))?;
+        let scaling = tables::standardise(table, &tables::kinds(&table.layout));
+        Ok(Preset { structure, settings: tables::table_settings(rows), scaling })
+    }
+
+    /// An error of the engine with the file that caused it, if there is one.
+    fn wrong(&self, error: sumout::Error) -> anyhow::Error {
+        let error = anyhow::Error::new(error);
+        if self.name.is_empty() { error } else { error.context(self.name.clone()) }
+    }
+
+    /// The settings of the file laid over others.
+    fn settings_over(&self, base: &Settings) -> Result<Settings> {
+        let mut all = serde_json::to_value(base)?;
+        for (key, value) in &self.settings {
+            let value = serde_json::to_value(value)?;
+            match (&mut all[key], &value) {
+                (serde_json::Value::Object(old), serde_json::Value::Object(new)) if key == "leaves" => {
+                    old.extend(new.clone());
+                }
+                (old, _) => *old = value,
+            }
+        }
+        serde_json::from_value(all).with_context(|| format!("{}: settings", self.name))
+    }
+}
+
+impl ImageTable {
+    fn change(&self, spec: &mut ImageSpec) {
+        let level = |l: &LevelTable| LevelSpec { window: l.window, channels: l.channels, sharing: l.sharing };
+        let levels = self.levels.as_ref().map(|levels| levels.iter().map(level).collect());
+        spec.patch = self.patch.unwrap_or(spec.patch);
+        spec.frame = self.frame.unwrap_or(spec.frame);
+        spec.grid_shift = self.grid_shift.unwrap_or(spec.grid_shift);
+        spec.components = self.components.unwrap_or(spec.components);
+        spec.leaf_sharing = self.leaf_sharing.unwrap_or(spec.leaf_sharing);
+        spec.kind = self.kind.unwrap_or(spec.kind);
+        spec.levels = levels.unwrap_or_else(|| spec.levels.clone());
+    }
+}
+
+impl ColumnTable {
+    fn change(&self, plan: &mut ColumnPlan, table: &Table, file: &str) -> Result<()> {
+        plan.components = self.components.unwrap_or(plan.components);
+        plan.channels = self.channels.clone().unwrap_or_else(|| plan.channels.clone());
+        plan.window = self.window.unwrap_or(plan.window);
+        let Some(groups) = &self.groups else { return Ok(()) };
+        let names: Vec<String> = (0..table.layout.width).map(|column| table.layout.name(column)).collect();
+        let column = |wanted: &String| {
+            let found = names.iter().position(|name| name == wanted);
+            let missing = || mistake(format!("{file}: groups: expected {}, got '{wanted}'", some_of(&names)));
+            found.map(|column| column as u32).ok_or_else(missing)
+        };
+        let group = |group: &Vec<String>| group.iter().map(column).collect::<Result<Vec<_>>>();
+        plan.groups = Some(groups.iter().map(group).collect::<Result<_>>()?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datasets::{Column, ColumnKind, Layout, Shape};
+
+    fn image() -> Table {
+        let shape = Shape { height: 4, width: 4, channels: 1 };
+        Table { layout: Layout::unnamed(16, Some(shape)), values: vec![0.0; 32], labels: Some(vec![0, 1]) }
+    }
+
+    fn columns() -> Table {
+        let columns = ["a", "b", "c"].map(|name| Column { name: name.into(), kind: ColumnKind::Numeric });
+        let layout = Layout { width: 3, columns: columns.to_vec(), ..Layout::default() };
+        Table { layout, values: vec![0.0; 6], labels: Some(vec![0, 1]) }
+    }
+
+    fn says(text: &str, table: &Table) -> String {
+        let error = Plan::parse(text, "p.toml").and_then(|plan| plan.for_data(table)).unwrap_err();
+        assert_eq!(crate::mistake::exit_code(&error), 2, "{error:#}");
+        format!("{error:#}")
+    }
+
+    #[test]
+    fn settings_lie_over_the_defaults() {
+        let text =
+            "[settings]\nsteps = 7\nrule = \"em\"\nleaves = { rounds = 3 }\n[settings.schedule]\nlinear = { from = 5 }";
+        let settings = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().settings;
+        let wanted = Settings {
+            steps: 7,
+            rule: sumout::optim::Rule::Em,
+            schedule: sumout::optim::Schedule::Linear { from: 5 },
+            leaves: sumout::start::LeafStart { rounds: 3, ..tables::table_settings(2).leaves },
+            ..tables::table_settings(2)
+        };
+        assert_eq!(settings, wanted);
+    }
+
+    #[test]
+    fn structures_are_as_the_file_says() {
+        let text = "[image]\npatch = [1, 2]\nframe = [4, 4]\ncomponents = 3\n[[image.levels]]\nwindow = [9, 9]\n\
+                    channels = 5\nsharing = { pattern = [2, 2] }";
+        let structure = Plan::parse(text, "p.toml").unwrap().for_data(&image()).unwrap().structure;
+        let tree = &structure.trees[0];
+        assert_eq!((tree.positions.len(), tree.components, tree.levels[0].matrices()), (8, 3, 4));
+        let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
+        let structure = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().structure;
+        let inputs: Vec<u32> = structure.trees[0].positions.iter().flat_map(|p| p.inputs.clone()).collect();
+        assert_eq!((inputs, structure.trees[0].top_channels()), (vec![1, 2, 0], 7));
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let of_image = ["[settings]\nstepz = 5", "presett = \"x\"", "[image]\npatches = [1, 1]", "preset = \"mnist\""];
+        let more = ["preset = \"mnist-ht\"", "preset = \"mnist-ht\"\n[columns]", "[image]\nlevels = []"];
+        let of_columns = ["[image]", "[columns]\ngroups = [[\"d\"]]", "[columns]\ngroups = [[\"a\"]]"];
+        let others = ["[settings]\nsteps = -1", "[settings]\nsteps = 0.5", "steps = "];
+        let mut all = String::new();
+        for (texts, table) in
+            [(&of_image[..], image()), (&more, image()), (&of_columns, columns()), (&others, columns())]
+        {
+            texts.iter().for_each(|text| all.push_str(&format!("{text}\n> {}\n\n", says(text, &table))));
+        }
+        insta::assert_snapshot!(all);
+    }
+}

@@ -1,0 +1,53 @@
+//! `sumout sample`: new rows, drawn from what a model has learned.
+
+use crate::datasets::{Output, OutputFormat, Value, fields_of};
+use crate::impute::{label_field, seed_at};
+use crate::models::{self, class_of, layout_of};
+use anyhow::Result;
+use std::path::PathBuf;
+use sumout::queries::Predictor;
+
+/// Rows drawn at once.
+const PIECE: usize = 1024;
+
+/// Draw new rows from a model
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A model file
+    model: PathBuf,
+    /// How many
+    #[arg(long, default_value_t = 16)]
+    count: usize,
+    /// Of this class only
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    out: String,
+}
+
+/// Draws piece by piece.
+pub fn run(args: &Args) -> Result<()> {
+    let format = OutputFormat::of(&args.out)?;
+    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
+    let layout = layout_of(predictor.model());
+    let mut fields = fields_of(&layout);
+    let image = layout.shape.is_some() && matches!(format, OutputFormat::Npy | OutputFormat::Png);
+    let labelled = !image && predictor.model().structure.classes > 1;
+    if labelled {
+        fields.push(label_field(layout.target.as_deref().unwrap_or("class"), &layout));
+    }
+    let mut out = Output::create(&args.out, format, fields, layout.shape)?;
+    for first in (0..args.count).step_by(PIECE) {
+        let samples = predictor.sample(PIECE.min(args.count - first), class, seed_at(args.seed, first))?;
+        for (numbers, &class) in samples.rows.chunks_exact(layout.width).zip(&samples.classes) {
+            let label = labelled.then_some(Value::Whole(class as i64));
+            out.row(&numbers.iter().map(|&x| Value::Single(x)).chain(label).collect::<Vec<_>>())?;
+        }
+    }
+    out.finish()
+}

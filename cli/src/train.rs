@@ -1,0 +1,268 @@
+//! `sumout train`: learns a model from data with holes.
+
+use crate::datasets::{self, Request, Split, Table};
+use crate::input::{Input, say_ignored};
+use crate::interrupt::{self, Interrupted};
+use crate::mistake::{file_error, mistake};
+use crate::models::{self, TARGET, layout_of};
+use crate::plan::Plan;
+use crate::progress::Report;
+use crate::staged::Staged;
+use crate::tables;
+use anyhow::{Context, Result};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use sumout::Model;
+use sumout::model_file;
+use sumout::random::{Purpose, Stream};
+use sumout::train::{Data, Proceed, Trainer};
+
+/// Learn a model from data with holes
+///
+/// Without a plan, what suits the data is trained: a deep tree of 2×2 windows for images, a tree over columns, learned
+/// from how they depend on each other, for tables. The same seed prints the same lines and gives the same model, with
+/// any number of threads.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A TOML file or a preset (`sumout inspect` shows them)
+    #[arg(value_name = "PLAN", conflicts_with = "resume")]
+    pub plan: Option<String>,
+    #[command(flatten)]
+    input: Input,
+    /// Columns whose numbers are names of categories
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    categorical: Vec<String>,
+    /// Columns to leave out
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// Data to choose the best model by (the test half, where there are two), or the share of the rows to keep for it,
+    /// such as 0.1
+    #[arg(long, value_name = "DATA")]
+    validation: Option<String>,
+    /// Where the model goes
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Go on where this checkpoint stopped, to the same bits
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore"])]
+    resume: Option<PathBuf>,
+    /// Steps between checkpoints; 0 for none but on Ctrl-C
+    #[arg(long, value_name = "STEPS", default_value_t = 1000)]
+    checkpoint_every: usize,
+    /// Seed of everything random [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Steps in all
+    #[arg(long)]
+    steps: Option<usize>,
+    /// Rows of a step
+    #[arg(long, value_name = "ROWS")]
+    batch: Option<usize>,
+}
+
+/// Trains, and writes the model.
+pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
+    drop(Staged::create(&args.out)?); // a folder that cannot be written to is better known now
+    let (mut trainer, table, validation) = match &args.resume {
+        Some(checkpoint) => resume(args, checkpoint, out)?,
+        None => start(args, out)?,
+    };
+    let (labels, judged) = (table.labels.as_deref(), validation.as_ref());
+    let data = Data::new(&table.values, labels.unwrap_or_default());
+    let set = judged.map(|set| Data::new(&set.values, set.labels.as_deref().unwrap_or_default()));
+    learn(args, &mut trainer, &data, set.as_ref(), out)?;
+    let model = trainer.into_model();
+    models::save(&args.out, &model_file::to_bytes(&model)?)?;
+    let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
+    writeln!(out, "wrote {}", args.out.display())?;
+    Ok(())
+}
+
+/// Steps to the end, with checkpoints on the way.
+fn learn(
+    args: &Args,
+    trainer: &mut Trainer,
+    data: &Data<'_>,
+    set: Option<&Data<'_>>,
+    out: &mut impl Write,
+) -> Result<()> {
+    let settings = trainer.settings().clone();
+    let mut report = Report::new(settings.steps, trainer.steps_done(), settings.batch, settings.generative);
+    let checkpoint = checkpoint_path(&args.out);
+    let deferred = interrupt::defer();
+    let mut failed = Ok(());
+    let mut stopped = None;
+    trainer.run(data, set, &mut |trainer, progress| {
+        let done = progress.step == progress.steps;
+        let due = args.checkpoint_every > 0 && progress.step.is_multiple_of(args.checkpoint_every) && !done;
+        let stop = interrupt::requested() && !done;
+        failed = report.step(progress, out).and_then(|()| match due || stop {
+            true => trainer.checkpoint().map_err(Into::into).and_then(|bytes| models::save(&checkpoint, &bytes)),
+            false => Ok(()),
+        });
+        stopped = stop.then_some(progress.step);
+        if stop || failed.is_err() { Proceed::Stop } else { Proceed::Continue }
+    })?;
+    report.finish();
+    drop(deferred);
+    failed?;
+    match stopped {
+        Some(step) => Err(Interrupted(how_to_resume(args, step, settings.steps)).into()),
+        None => Ok(()),
+    }
+}
+
+/// What to type to go on.
+fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
+    let mut command =
+        format!("sumout train --resume {} --data {}", checkpoint_path(&args.out).display(), args.input.data);
+    let more = [("labels", &args.input.labels), ("validation", &args.validation)];
+    for (name, value) in more.iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value))) {
+        command.push_str(&format!(" --{name} {value}"));
+    }
+    if args.input.no_header {
+        command.push_str(" --no-header");
+    }
+    format!("stopped after step {step} of {steps}; go on with\n  {command} --out {}", args.out.display())
+}
+
+/// `model.checkpoint.sumout` beside `model.sumout`.
+fn checkpoint_path(out: &Path) -> PathBuf {
+    out.with_extension("checkpoint.sumout")
+}
+
+/// A trainer with the data it learns from and those it is judged by.
+type Run = (Trainer, Table, Option<Table>);
+
+fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
+    let plan = Plan::read(args.plan.as_deref())?;
+    let request = Request {
+        categorical: args.categorical.clone(),
+        ignore: args.ignore.clone(),
+        ..args.input.request(Split::Train, None)
+    };
+    let (table, validation) = read(args, &request)?;
+    say_ignored(&table.layout);
+    let chosen = plan.for_data(&table)?;
+    let mut settings = chosen.settings;
+    settings.seed = args.seed.unwrap_or(settings.seed);
+    settings.steps = args.steps.unwrap_or(settings.steps);
+    settings.batch = args.batch.unwrap_or(settings.batch);
+    let mut model = Model::random(chosen.structure, 1.0, settings.seed);
+    model.scaling = chosen.scaling;
+    model.about = tables::names(&table);
+    model.about.training = json!({
+        "program": concat!("sumout ", env!("CARGO_PKG_VERSION")),
+        "rows": table.rows(),
+        "data": digest(&table),
+        TARGET: table.layout.target,
+        "settings": settings,
+    });
+    let data = Data::new(&table.values, table.labels.as_deref().unwrap_or_default());
+    let trainer = Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
+    say_start(out, &trainer, &table, validation.as_ref())?;
+    Ok((trainer, table, validation))
+}
+
+/// Goes on with the same data; others would give other bits than the run that was stopped.
+fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
+    let bytes = fs::read(checkpoint).map_err(|error| file_error("read", checkpoint, error))?;
+    let trainer = Trainer::resume(&bytes).with_context(|| checkpoint.display().to_string())?;
+    let model = trainer.model();
+    let (table, validation) = read(args, &args.input.request(Split::Train, Some(layout_of(&model))))?;
+    if model.about.training.get("data") != Some(&json!(digest(&table))) {
+        let (file, data) = (checkpoint.display(), &args.input.data);
+        return Err(mistake(format!("{data}: expected the data that {file} was trained on, got others")));
+    }
+    writeln!(out, "data       {}", describe(&table))?;
+    writeln!(out, "going on   after step {} of {}", trainer.steps_done(), trainer.settings().steps)?;
+    Ok((trainer, table, validation))
+}
+
+/// Reads what is learned from, and what it is judged by.
+fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
+    let rows = args.input.with_labels(datasets::open(&args.input.data, request)?)?;
+    let table = rows.collect_table()?;
+    if table.values.is_empty() {
+        return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
+    }
+    let Some(validation) = &args.validation else { return Ok((table, None)) };
+    if let Ok(share) = validation.parse::<f64>() {
+        return split(table, share).map(|(table, kept)| (table, Some(kept)));
+    }
+    let model = Some(table.layout.clone());
+    let request = Request { split: Split::Test, target: args.input.target.clone(), model, ..request.clone() };
+    let request = Request { ignore: Vec::new(), categorical: Vec::new(), ..request };
+    let set = datasets::read(validation, &request)?;
+    Ok((table, Some(set)))
+}
+
+/// Keeps a share of the rows apart, drawn at random; always the same ones of the same data.
+fn split(table: Table, share: f64) -> Result<(Table, Table)> {
+    let (rows, width) = (table.rows(), table.layout.width);
+    let kept = (share * rows as f64).round() as usize;
+    if !(share > 0.0 && share < 1.0) || kept == 0 || kept == rows {
+        let message = format!("--validation: expected data or a share of the {rows} rows between 0 and 1, got {share}");
+        return Err(mistake(message));
+    }
+    let order = Stream::new(0, Purpose::Shuffle, u32::MAX, 0).permutation(rows);
+    let pick = |rows: &[u32]| {
+        let mut rows = rows.to_vec();
+        rows.sort_unstable();
+        let numbers = |&row: &u32| &table.values[row as usize * width..][..width];
+        let labels = table.labels.as_ref().map(|labels| rows.iter().map(|&row| labels[row as usize]).collect());
+        Table { layout: table.layout.clone(), values: rows.iter().flat_map(numbers).copied().collect(), labels }
+    };
+    Ok((pick(&order[kept..]), pick(&order[..kept])))
+}
+
+fn say_start(out: &mut impl Write, trainer: &Trainer, table: &Table, validation: Option<&Table>) -> Result<()> {
+    writeln!(out, "data       {}", describe(table))?;
+    if let Some(set) = validation {
+        writeln!(out, "validation {}", describe(set))?;
+    }
+    let (structure, settings) = (trainer.model().structure, trainer.settings());
+    let (weights, edges) = (structure.weights(), structure.multiply_adds());
+    writeln!(out, "model      {weights} weights, {edges} multiply-adds a row")?;
+    writeln!(out, "training   {} steps of {} rows, seed {}", settings.steps, settings.batch, settings.seed)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn describe(table: &Table) -> String {
+    let layout = &table.layout;
+    let some = |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
+    let what = layout.shape.map_or_else(|| some(layout.width, "column", "columns"), |shape| shape.to_string());
+    let holes = table.values.iter().filter(|x| x.is_nan()).count() as f64 / table.values.len() as f64;
+    let holes = if holes > 0.0 { format!(", {:.1} % missing", 100.0 * holes) } else { String::new() };
+    let classes = match table.labels {
+        Some(_) => some(table.classes(), "class", "classes"),
+        None => "no labels".to_owned(),
+    };
+    format!("{} of {what}, {classes}{holes}", some(table.rows(), "row", "rows"))
+}
+
+/// Tells data apart: SHA-256 of numbers and labels.
+fn digest(table: &Table) -> String {
+    let mut hash = Sha256::new();
+    for piece in table.values.chunks(1 << 16) {
+        hash.update(piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+    }
+    for piece in table.labels.iter().flat_map(|labels| labels.chunks(1 << 16)) {
+        hash.update(piece.iter().flat_map(|label| label.to_le_bytes()).collect::<Vec<u8>>());
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The engine counts classes; people name them.
+fn with_names(error: sumout::Error, table: &Table) -> anyhow::Error {
+    match error {
+        sumout::Error::ClassWithoutExamples { class } if !table.layout.classes.is_empty() => {
+            let name = &table.layout.classes[class];
+            mistake(format!("class '{name}': expected at least one labelled example, got none"))
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,159 @@
+//! What bad input gets: a message that says what was expected and what came, the right exit code, and no damage.
+
+mod program;
+
+use program::Folder;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Command;
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("flowers.csv", &program::flowers(60));
+    let train = folder.run("train --data flowers.csv --target species --steps 5 --out m.sumout");
+    assert_eq!(train.code, 0, "{}", train.stderr);
+    folder
+}
+
+#[test]
+fn arguments() {
+    let folder = folder();
+    let lines = [
+        "train --out a.sumout",
+        "train mnist --data flowers.csv --out a.sumout",
+        "train --data nowhere.csv --out a.sumout",
+        "train --data flowers.csv --target kind --out a.sumout",
+        "train --data flowers.csv --target species --steps 0 --out a.sumout",
+        "train --data flowers.csv --validation 1.5 --out a.sumout",
+        "train mnist-ht --data flowers.csv --target species --out a.sumout",
+        "train --resume m.sumout --seed 3 --data flowers.csv --out a.sumout",
+        "evaluate m.sumout --data flowers.csv --missing iid:2",
+        "evaluate m.sumout --data flowers.csv --missing rect:1x5",
+        "predict m.sumout --data flowers.csv --out a.xlsx",
+        "predict m.sumout --data flowers.csv --out a.png",
+        "sample m.sumout --class oak",
+        "sample m.sumout --out a.png",
+        "explain m.sumout --level 1 --channel 99",
+        "inspect nothing",
+        "bench --preset nothing",
+        "bench --batch 0",
+        "completions tcl",
+        "predict m.sumout --data flowers.csv --threads 0",
+    ];
+    insta::assert_snapshot!(lines.map(|line| folder.refuse(line)).concat());
+}
+
+#[test]
+fn data() {
+    let folder = folder();
+    let mut shown = String::new();
+    let mut case = |name: &str, text: &str, line: &str| {
+        folder.write(name, text);
+        shown.push_str(&format!("$ cat {name}\n{text}{}", folder.refuse(line)));
+    };
+    let train = "train --data bad.csv --target y --out a.sumout";
+    case("bad.csv", "a,y\n1,no\ninf,yes\n", train);
+    case("bad.csv", "a,y\n1,no\n2\n", train);
+    case("bad.csv", "a,y\n", train);
+    case("bad.csv", "a,y\n1,no\n2,no\nx,no\n", train);
+    let predict = "predict m.sumout --data bad.csv --out a.csv";
+    case("bad.csv", "width,length\n1,2\n", predict);
+    case("bad.csv", "width,length,colour\n1,2,green\n", predict);
+    case("bad.csv", "width,length,colour\n1,2,red\n1,x,red\n", predict);
+    let evaluate = "evaluate m.sumout --data bad.csv";
+    case("bad.csv", "width,length,colour,species\n1,2,red,oak\n", evaluate);
+    case("bad.csv", "width,length,colour,species\n", evaluate);
+    let impute = "impute m.sumout --data bad.csv --given-labels --out a.csv";
+    case("bad.csv", "width,length,colour\n1,2,red\n", impute);
+    folder.write("x.csv", "a\n1\n2\n");
+    let train = "train --data x.csv --labels y.csv --out a.sumout";
+    case("y.csv", "y\n0\n2\n", train);
+    case("y.csv", "y\n0\n1\n1\n", train);
+    case("y.csv", "y\n0\n1.5\n", train);
+    case("y.csv", "y,z\n0,1\n1,2\n", train);
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn models() {
+    let folder = folder();
+    let mut shown = String::new();
+    folder.write("text.sumout", "this is no model");
+    shown.push_str(&folder.refuse("predict text.sumout --data flowers.csv"));
+    shown.push_str(&folder.refuse("predict none.sumout --data flowers.csv"));
+    let bytes = fs::read(folder.path("m.sumout")).unwrap();
+    fs::write(folder.path("cut.sumout"), &bytes[..bytes.len() / 2]).unwrap();
+    shown.push_str(&folder.refuse("inspect cut.sumout"));
+    shown.push_str(&folder.refuse("train --resume m.sumout --data flowers.csv --out a.sumout"));
+    shown.push_str(&folder.refuse("predict m.sumout --data digits"));
+    folder.write("other.csv", "width,length,kind\n1,2,a\n2,1,b\n");
+    assert_eq!(folder.run("train --data other.csv --target kind --steps 5 --out other.sumout").code, 0);
+    shown.push_str(&folder.refuse("evaluate m.sumout other.sumout --data flowers.csv"));
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn places_that_cannot_be_written() {
+    let folder = folder();
+    let mut shown = String::new();
+    let train = "train --data flowers.csv --target species --steps 5 --out";
+    shown.push_str(&folder.refuse(&format!("{train} none/a.sumout")));
+    shown.push_str(&folder.refuse(&format!("{train} .")));
+    shown.push_str(&folder.refuse("predict m.sumout --data flowers.csv --out none/a.csv"));
+    insta::assert_snapshot!(shown);
+}
+
+/// A disk without space is nobody's mistake: code 1, and what was there before is still there.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk() {
+    let folder = folder();
+    for (link, target) in [("full.csv", "/dev/full"), ("full.sumout", "/dev/full")] {
+        std::os::unix::fs::symlink(target, folder.path(link)).unwrap();
+    }
+    let lines = [
+        "predict m.sumout --data flowers.csv --out full.csv",
+        "train --data flowers.csv --target species --steps 5 --out full.sumout",
+    ];
+    insta::assert_snapshot!(lines.map(|line| folder.show(line)).concat());
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let run: program::Run = folder.command("predict m.sumout --data flowers.csv").stdout(full).output().unwrap().into();
+    let message = "error: cannot write -: No space left on device (os error 28)\n";
+    assert_eq!((run.code, run.stderr.as_str()), (1, message));
+}
+
+#[test]
+fn a_pipe_that_closes_is_no_error() {
+    let folder = folder();
+    let mut child = folder.command("sample m.sumout --count 100000").spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap(); // and the pipe is dropped
+    let run: program::Run = child.wait_with_output().unwrap().into();
+    assert_eq!((line.trim(), run.code, run.stderr.as_str()), ("width,length,colour,species", 0, ""));
+}
+
+/// Ctrl-C keeps a checkpoint, says how to go on, and going on gives the same bits as never stopping.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_and_resume() {
+    let folder = folder();
+    folder.write("small.toml", "[columns]\ncomponents = 2\nchannels = [2]\n[settings]\nsteps = 20000\nbatch = 8\n");
+    let train = "train small.toml --data flowers.csv --target species --out";
+    let mut child = folder.command(&format!("{train} a.sumout")).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+    out.find(|line| line.as_ref().unwrap().starts_with("step")).unwrap().unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    out.for_each(drop);
+    let stopped: program::Run = child.wait_with_output().unwrap().into();
+    assert_eq!(stopped.code, 130, "{}", stopped.stderr);
+    assert!(stopped.stderr.starts_with("stopped after step "), "{}", stopped.stderr);
+    assert!(folder.names().contains(&"a.checkpoint.sumout".to_owned()) && !folder.path("a.sumout").exists());
+    let command = stopped.stderr.lines().last().unwrap().trim().strip_prefix("sumout ").unwrap();
+    assert_eq!(command, "train --resume a.checkpoint.sumout --data flowers.csv --out a.sumout");
+    folder.write("others.csv", &program::flowers(61));
+    insta::assert_snapshot!(folder.refuse(&command.replace("flowers.csv", "others.csv")));
+    assert_eq!(folder.run(command).code, 0);
+    assert_eq!(folder.run(&format!("{train} b.sumout")).code, 0);
+    assert!(fs::read(folder.path("a.sumout")).unwrap() == fs::read(folder.path("b.sumout")).unwrap());
+    assert!(!folder.path("a.checkpoint.sumout").exists());
+}
