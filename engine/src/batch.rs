@@ -24,9 +24,14 @@ pub struct Batch {
 impl Batch {
     /// Makes room for `rows` rows of the structure's frame, all missing.
     pub fn clear(&mut self, structure: &Structure, rows: usize) {
+        self.fit(structure, rows);
+        self.values.fill(f32::NAN);
+    }
+
+    /// The same, with whatever the rows held before.
+    pub(crate) fn fit(&mut self, structure: &Structure, rows: usize) {
         self.rows = rows;
         self.width = structure.frame_len();
-        self.values.clear();
         self.values.resize(rows * self.width, f32::NAN);
     }
 

@@ -38,7 +38,7 @@ impl Scaling {
     /// Data to model.
     pub fn apply(&self, column: usize, x: f32) -> f32 {
         let (offset, scale) = self.of(column);
-        ((x - offset) * scale).clamp(f32::MIN, f32::MAX) // a finite number stays finite, NaN stays NaN
+        scaled(x, offset, scale)
     }
 
     /// Model to data.
@@ -146,19 +146,47 @@ impl Model {
 
     /// Lays rows of data (n, width) in the frame, moved by `shift`; nothing is observed outside them.
     pub fn fill(&self, values: &[f32], shift: (isize, isize), batch: &mut Batch) {
-        let places = self.structure.placement(shift);
-        let rows = values.len() / places.len();
-        batch.clear(&self.structure, rows);
-        let scaled: Vec<bool> = self.structure.row_kinds().iter().map(|&kind| values_of(kind).is_none()).collect();
+        let columns = self.columns(shift);
+        batch.fit(&self.structure, values.len() / columns.len());
         let width = batch.width;
-        batch.values.par_chunks_mut(width).zip(values.par_chunks(places.len())).for_each(|(frame, row)| {
-            for (column, (&x, &place)) in row.iter().zip(&places).enumerate() {
-                if place != OUTSIDE {
-                    frame[place as usize] = if scaled[column] { self.scaling.apply(column, x) } else { x };
-                }
-            }
+        batch.values.par_chunks_mut(width).zip(values.par_chunks(columns.len())).for_each(|(frame, row)| {
+            frame.fill(f32::NAN);
+            row.iter().zip(&columns).for_each(|(&x, column)| column.put(x, frame));
         });
     }
+
+    /// Where each number of a row goes, and how it is scaled on its way.
+    pub(crate) fn columns(&self, shift: (isize, isize)) -> Vec<Column> {
+        let kinds = self.structure.row_kinds();
+        let column = |(index, place)| {
+            let (offset, scale) = if values_of(kinds[index]).is_none() { self.scaling.of(index) } else { (0.0, 1.0) };
+            Column { place, offset, scale }
+        };
+        self.structure.placement(shift).into_iter().enumerate().map(column).collect()
+    }
+}
+
+/// One number of a row of data on its way into the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    place: u32, // OUTSIDE where it leaves the frame
+    offset: f32,
+    scale: f32,
+}
+
+impl Column {
+    /// Scales a number and lays it down.
+    #[inline(always)]
+    pub fn put(&self, x: f32, frame: &mut [f32]) {
+        if self.place != OUTSIDE {
+            frame[self.place as usize] = scaled(x, self.offset, self.scale);
+        }
+    }
+}
+
+/// A finite number stays finite, NaN stays NaN.
+fn scaled(x: f32, offset: f32, scale: f32) -> f32 {
+    ((x - offset) * scale).clamp(f32::MIN, f32::MAX)
 }
 
 /// How many rows of the structure's width there are; an error for infinities, categories that do not exist, or a part

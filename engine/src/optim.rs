@@ -6,7 +6,7 @@
 //! ```text
 //! N       = W ∘ dW                      expected counts (flows), plus those of samples the guard computed again
 //! g       = N − W ΣₐN                   the derivative by the logits
-//! Adam    m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,   Δ = r m̂/(√v̂ + ε)
+//! Adam    m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,   Δ = r m̂/√(v̂ + ε²)
 //! Nadam   the same with m̂ = β₁ m/(1−β₁ᵗ⁺¹) + (1−β₁) g/(1−β₁ᵗ)
 //! SGD     m ← μ m + g,                              Δ = r m
 //! EM      s ← (1−η)s + η N,                         W ← (s + κ)/Σₐ(s + κ)
@@ -19,7 +19,7 @@
 
 use crate::batch::for_each_task;
 use crate::error::{Error, Result};
-use crate::kernel::{arch, exp};
+use crate::kernel::{arch, exp, inverse_root};
 use crate::leaves::{Coordinate, Family, Statistics};
 use crate::mixing::{PanelMut, Scratch, Shape, Simplex, cut_panels, cut_panels_mut, normalise};
 use pulp::{Simd, WithSimd};
@@ -162,9 +162,9 @@ impl Step {
                 *first = simd.add_f32s(times(beta1, *first), times(1.0 - beta1, gradient));
                 *second = simd.add_f32s(times(beta2, *second), times(1.0 - beta2, square));
                 let towards = simd.add_f32s(times(self.from_moment, *first), times(self.from_gradient, gradient));
-                let size = simd.sqrt_f32s(times(self.second, *second));
-                let size = simd.add_f32s(size, simd.splat_f32s(EPSILON));
-                simd.div_f32s(times(self.rate, towards), size)
+                let size =
+                    simd.mul_add_e_f32s(simd.splat_f32s(self.second), *second, simd.splat_f32s(EPSILON * EPSILON));
+                simd.mul_f32s(times(self.rate, towards), inverse_root(simd, size))
             }
             Rule::Sgd { momentum } => {
                 *first = simd.add_f32s(times(momentum, *first), gradient);

@@ -7,15 +7,15 @@ use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
-use crate::leaves::{Statistics, Table, values_of};
+use crate::leaves::{Statistics, Table};
 use crate::loss::{Loss, Target, loss_and_seeds};
 use crate::mixing::{Mixing, Scratch, Simplex};
-use crate::model::Model;
+use crate::model::{Column, Model};
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference;
 use crate::start::start_leaves;
-use crate::structure::{ClassRows, OUTSIDE, Structure};
+use crate::structure::{ClassRows, Structure};
 use crate::weights::{Prepared, Weights};
 use rayon::prelude::*;
 
@@ -77,7 +77,7 @@ pub struct Trainer {
     labels: Vec<i64>,
     weights: Vec<f32>,
     seeds: Vec<f32>,
-    placements: Vec<Vec<u32>>,     // by shift, row-major
+    placements: Vec<Vec<Column>>,  // by shift, row-major
     order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
 }
@@ -118,7 +118,7 @@ impl Trainer {
         let shifts = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
         Ok(Self {
             prepared: Prepared::new(&model.weights, true),
-            placements: shifts.map(|shift| model.structure.placement(shift)).collect(),
+            placements: shifts.map(|shift| model.columns(shift)).collect(),
             nodes_of: trees_of(&model.structure),
             activations: Activations::new(),
             batch: Batch::default(),
@@ -266,23 +266,25 @@ impl Trainer {
         self.labels.extend(picked.iter().map(|&row| data.label(row)));
         self.weights.clear();
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
-        self.batch.clear(structure, size);
-        let scaled: Vec<bool> = structure.row_kinds().iter().map(|&kind| values_of(kind).is_none()).collect();
+        self.batch.fit(structure, size);
         let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
         let frame_len = self.batch.width;
-        let (scaling, placements) = (&self.model.scaling, &self.placements);
+        let placements = &self.placements;
         self.batch.values.par_chunks_mut(frame_len).zip(&picked).enumerate().for_each(|(b, (frame, &row))| {
             let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
-            let places = match placements.len() {
+            let columns = match placements.len() {
                 1 => &placements[0],
                 count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
             };
-            let numbers = &data.values[row * width..(row + 1) * width];
-            for (column, (&x, &place)) in numbers.iter().zip(places).enumerate() {
-                let hole = threshold > 0 && u64::from(holes.next_u32()) < threshold;
-                if !hole && place != OUTSIDE {
-                    frame[place as usize] = if scaled[column] { scaling.apply(column, x) } else { x };
-                }
+            frame.fill(f32::NAN);
+            let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
+            match threshold {
+                0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
+                _ => numbers.for_each(|(&x, column)| {
+                    if u64::from(holes.next_u32()) >= threshold {
+                        column.put(x, frame);
+                    }
+                }),
             }
         });
     }
