@@ -38,3 +38,8 @@ pub mod checkpoint;
 
 pub use error::{Error, Result};
 pub use model::Model;
+
+/// The README's example runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
