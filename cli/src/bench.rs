@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io::Write;
+use std::sync::OnceLock;
 use std::time::Instant;
 use sumout::Model;
 use sumout::batch::Batch;
@@ -143,12 +144,12 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights, false);
-    let (mut activations, mut frame) = (Activations::new(), Batch::default());
+    let (mut activations, mut frame, logs) = (Activations::new(), Batch::default(), OnceLock::new());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
         activations.upward(&model.structure, &prepared, &frame, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &frame);
+        activations.guard_scores(&model.structure, &model.weights, &logs, &frame);
         Ok(())
     });
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail

@@ -5,6 +5,7 @@ use clap::{CommandFactory, Parser};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use sumout_cli::args::{Args, Command, Data};
+use sumout_cli::progress::Patient;
 use sumout_cli::{
     bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake, predict, sample, train,
 };
@@ -34,7 +35,7 @@ fn run(args: &Args) -> Result<()> {
     let mut out = io::stdout().lock();
     match &args.command {
         Command::Demo(args) => demo::run(args, &mut out)?,
-        Command::Train(args) => train::run(args, &mut out)?,
+        Command::Train(args) => train::run(args, &mut Patient(&mut out))?,
         Command::Evaluate(args) => evaluate::run(args, &mut out)?,
         Command::Predict(args) => predict::run(args)?,
         Command::Impute(args) => impute::run(args)?,

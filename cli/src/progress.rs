@@ -3,12 +3,31 @@
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::Write;
+use std::io::{self, Write};
 use sumout::loss::Loss;
 use sumout::train::Progress;
 
 /// Lines a run prints.
 const LINES: usize = 10;
+
+/// Writes on after its reader has gone: what training makes is a file, and the lines are a courtesy.
+pub struct Patient<W: Write>(pub W);
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+}
 
 /// Reports a run.
 pub struct Report {

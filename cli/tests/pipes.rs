@@ -98,3 +98,31 @@ fn named_pipes_are_read_once() {
 fn read(path: &Path, for_model: bool) -> Table {
     datasets::read(path.to_str().unwrap(), &request(for_model)).unwrap()
 }
+
+/// `sumout train … | head -1` still makes the model: what training is for is the file.
+#[test]
+fn a_closed_pipe_does_not_stop_training() {
+    let folder = tempfile_folder("closed_pipe_training");
+    let rows: String = (0..40).map(|i| format!("{},{}\n", i % 7, ["a", "b"][i % 2])).collect();
+    fs::write(folder.join("d.csv"), format!("x,y\n{rows}")).unwrap();
+    let model = folder.join("m.sumout");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sumout"))
+        .args(["train", "--target", "y", "--steps", "50", "--data"])
+        .arg(folder.join("d.csv"))
+        .arg("--out")
+        .arg(&model)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take()); // the reader is gone before the first line
+    assert!(child.wait().unwrap().success());
+    assert!(model.exists());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+fn tempfile_folder(name: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("sumout-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}

@@ -13,6 +13,7 @@ use crate::structure::{Structure, Tree};
 use crate::weights::{Prepared, Weights};
 use rayon::prelude::*;
 use std::cell::RefCell;
+use std::sync::OnceLock;
 
 /// Underflow may cost a reported log-likelihood this much, relative, before the sample is computed again in f64.
 const SCORE_TOLERANCE: f32 = 1e-6;
@@ -263,13 +264,15 @@ impl Activations {
     }
 
     /// Computes doubtful samples again in f64 log space. Call after [`Activations::upward`] where scores are reported.
-    pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, batch: &Batch) {
+    /// `logs` are the logarithms of these weights, made when first needed: for a large model that takes longer than a
+    /// sample does.
+    pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, logs: &OnceLock<LogWeights>, batch: &Batch) {
         let doubtful: Vec<usize> = (0..batch.rows).filter(|&b| self.doubtful_scores(b, s.classes)).collect();
         if doubtful.is_empty() {
             return;
         }
-        let logs = LogWeights::new(s, weights);
-        let exact = |&b: &usize| reference::upward(s, weights, &logs, batch.row(b), &|_, _, _| false).log_likelihood;
+        let logs = logs.get_or_init(|| LogWeights::new(s, weights));
+        let exact = |&b: &usize| reference::upward(s, weights, logs, batch.row(b), &|_, _, _| false).log_likelihood;
         let scores: Vec<Vec<f64>> = doubtful.par_iter().map(exact).collect();
         for (b, scores) in doubtful.iter().zip(scores) {
             self.log_likelihood[b * s.classes..(b + 1) * s.classes].copy_from_slice(&scores);

@@ -34,6 +34,7 @@ use crate::leaves::values_of;
 use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
 use crate::product::TINY;
+use crate::reference::LogWeights;
 use crate::structure::{Kind, OUTSIDE, Structure};
 use crate::weights::Prepared;
 use rayon::prelude::*;
@@ -77,6 +78,7 @@ pub struct Predictor {
     pub(crate) prepared: Prepared,
     pub(crate) leaves: Vec<Vec<LeafTable>>, // by tree, family
     pub(crate) logs: OnceLock<LogCircuit>,  // made when first needed
+    log_weights: OnceLock<LogWeights>,      // likewise
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
@@ -116,6 +118,7 @@ impl Predictor {
             prepared: Prepared::new(&model.weights, true),
             leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
             logs: OnceLock::new(),
+            log_weights: OnceLock::new(),
             columns: Columns::new(&model),
             activations: Activations::new(),
             batch: Batch::default(),
@@ -216,9 +219,9 @@ impl Predictor {
         let mut all = Vec::with_capacity(rows.len() / width * k);
         for piece in rows.chunks(self.piece() * width) {
             self.lay(piece, shift);
-            let Self { model, prepared, activations, batch, .. } = self;
+            let Self { model, prepared, activations, batch, log_weights, .. } = self;
             activations.upward(&model.structure, prepared, batch, &[], Keep::Scores);
-            activations.guard_scores(&model.structure, &model.weights, batch);
+            activations.guard_scores(&model.structure, &model.weights, log_weights, batch);
             all.extend_from_slice(activations.log_likelihood());
         }
         self.add_units(rows, shift, &mut all);

@@ -18,6 +18,7 @@ use crate::start::start_leaves;
 use crate::structure::{ClassRows, Structure};
 use crate::weights::{Prepared, Weights};
 use rayon::prelude::*;
+use std::sync::OnceLock;
 
 pub use crate::settings::{Data, Prior, Settings};
 
@@ -236,12 +237,13 @@ impl Trainer {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
         let weights = self.current();
+        let logs = OnceLock::new();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
             self.model.fill(rows, (0, 0), &mut self.batch);
             let count = self.batch.rows;
             self.activations.upward(&self.model.structure, &self.prepared, &self.batch, &[], Keep::Scores);
-            self.activations.guard_scores(&self.model.structure, &weights, &self.batch);
+            self.activations.guard_scores(&self.model.structure, &weights, &logs, &self.batch);
             let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
             let row_weights = set.weights.get(index * ROWS..index * ROWS + count).unwrap_or_default();
             let scores = self.activations.log_likelihood();

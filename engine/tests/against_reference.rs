@@ -4,6 +4,7 @@ mod random_models;
 
 use proptest::prelude::*;
 use random_models::Draw;
+use std::sync::OnceLock;
 use sumout::batch::{CHUNK, Dropped, words};
 use sumout::circuit::{Activations, Keep};
 use sumout::mixing::Scratch;
@@ -29,7 +30,7 @@ proptest! {
         let prepared = Prepared::new(&weights, false);
         let mut activations = Activations::new();
         activations.upward(&structure, &prepared, &batch, &[], Keep::Scores);
-        activations.guard_scores(&structure, &weights, &batch);
+        activations.guard_scores(&structure, &weights, &OnceLock::new(), &batch);
         let logs = LogWeights::new(&structure, &weights);
         for b in 0..rows {
             let exact = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false).log_likelihood;

@@ -98,7 +98,7 @@ fn open(bytes: &[u8]) -> Result<Model, Error> {
         let (mut batch, mut activations) = (Batch::default(), Activations::new());
         model.fill(&row, (0, 0), &mut batch);
         activations.upward(&model.structure, &Prepared::new(&model.weights, false), &batch, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &batch);
+        activations.guard_scores(&model.structure, &model.weights, &std::sync::OnceLock::new(), &batch);
         assert!(activations.log_likelihood().iter().all(|score| !score.is_nan()));
     }
     result
