@@ -263,11 +263,16 @@ impl Activations {
         !psi.iter().all(trusted)
     }
 
+    /// Samples of which some class score may have been spoilt by underflow.
+    pub fn doubtful(&self, classes: usize) -> Vec<usize> {
+        (0..self.samples).filter(|&b| self.doubtful_scores(b, classes)).collect()
+    }
+
     /// Computes doubtful samples again in f64 log space. Call after [`Activations::upward`] where scores are reported.
     /// `logs` are the logarithms of these weights, made when first needed: for a large model that takes longer than a
     /// sample does.
     pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, logs: &OnceLock<LogWeights>, batch: &Batch) {
-        let doubtful: Vec<usize> = (0..batch.rows).filter(|&b| self.doubtful_scores(b, s.classes)).collect();
+        let doubtful = self.doubtful(s.classes);
         if doubtful.is_empty() {
             return;
         }

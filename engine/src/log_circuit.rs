@@ -193,6 +193,13 @@ pub struct LogValues {
     scale: Vec<f64>,         // by tree: the sum of all that was subtracted
 }
 
+impl LogValues {
+    /// The constant that [`LogCircuit::root`] leaves out.
+    pub fn scale(&self) -> f64 {
+        self.scale.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
 impl LogCircuit {
     /// Normalises all logits.
     pub fn new(structure: &Structure, weights: &Weights) -> Self {
@@ -241,7 +248,7 @@ impl LogCircuit {
 
     /// `log W_top[y,(t,a)] + log φ_t(a)` for all trees side by side, into `to`; less a constant.
     pub fn root(&self, s: &Structure, values: &LogValues, y: usize, to: &mut Vec<f64>) {
-        let top = values.scale.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let top = values.scale();
         let tops = s.trees.iter().zip(&values.phi).zip(&values.scale);
         let tops =
             tops.flat_map(|((tree, phi), scale)| phi[tree.levels.len()].iter().map(move |log| log + (scale - top)));

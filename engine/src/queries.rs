@@ -34,7 +34,6 @@ use crate::leaves::values_of;
 use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
 use crate::product::TINY;
-use crate::reference::LogWeights;
 use crate::structure::{Kind, OUTSIDE, Structure};
 use crate::weights::Prepared;
 use rayon::prelude::*;
@@ -78,7 +77,6 @@ pub struct Predictor {
     pub(crate) prepared: Prepared,
     pub(crate) leaves: Vec<Vec<LeafTable>>, // by tree, family
     pub(crate) logs: OnceLock<LogCircuit>,  // made when first needed
-    log_weights: OnceLock<LogWeights>,      // likewise
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
@@ -118,7 +116,6 @@ impl Predictor {
             prepared: Prepared::new(&model.weights, true),
             leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
             logs: OnceLock::new(),
-            log_weights: OnceLock::new(),
             columns: Columns::new(&model),
             activations: Activations::new(),
             batch: Batch::default(),
@@ -219,13 +216,30 @@ impl Predictor {
         let mut all = Vec::with_capacity(rows.len() / width * k);
         for piece in rows.chunks(self.piece() * width) {
             self.lay(piece, shift);
-            let Self { model, prepared, activations, batch, log_weights, .. } = self;
+            let Self { model, prepared, activations, batch, .. } = self;
             activations.upward(&model.structure, prepared, batch, &[], Keep::Scores);
-            activations.guard_scores(&model.structure, &model.weights, log_weights, batch);
+            let first = all.len();
             all.extend_from_slice(activations.log_likelihood());
+            for (b, exact) in self.exact_scores(self.activations.doubtful(k)) {
+                all[first + b * k..][..k].copy_from_slice(&exact);
+            }
         }
         self.add_units(rows, shift, &mut all);
         all
+    }
+
+    /// log P(x|y) of rows that underflow may have spoilt, in f64 log space.
+    fn exact_scores(&self, doubtful: Vec<usize>) -> Vec<(usize, Vec<f64>)> {
+        let s = &self.model.structure;
+        let exact = |(values, tops): &mut (LogValues, Vec<f64>), b: usize| {
+            self.logs().climb(s, &self.leaves, self.batch.row(b), Join::Sum, values);
+            let score = |y| {
+                self.logs().root(s, values, y, tops);
+                log_sum_exp(tops) + values.scale()
+            };
+            (b, (0..s.classes).map(score).collect())
+        };
+        doubtful.into_par_iter().map_init(Default::default, exact).collect()
     }
 
     /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.
