@@ -12,7 +12,7 @@
 //! Tried: the crate `gemm` 0.19 on the same shapes (batch 128, one core with AVX-512; 183 GFLOP/s at 2048³): 124, 81,
 //! 95 GFLOP/s for the three products of 32→64, ours 133, 130, 105; 167, 132, 167 for 256→512, ours 165, 170, 157.
 //! Ours takes 64 gathered rows at a time at that speed, so mixing and product stay in the cache together.
-//! Tiles of 12 rows × 2 registers of 16 lanes keep 24 sums in 32 registers; a wider tile spills.
+//! Tiles of 12 rows × 2 registers of 16 lanes keep 24 sums in 32 registers, and the loop has no spill.
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -227,7 +227,7 @@ unsafe fn tile_scalar(rows: usize, columns: usize, tile: Tile) {
 
 /// exp of numbers up to 88, to 2 units in the last place; 0 below −87.
 ///
-/// Tried: a scalar version inlined into loops. It vectorised in some of them only, at a third of the speed in the rest.
+/// Tried: a scalar version inlined into loops. It vectorised in some of them only (`docs/numerics.md`).
 #[inline(always)]
 pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let splat = |value: f32| simd.splat_f32s(value);
@@ -246,8 +246,8 @@ pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.select_f32s(simd.less_than_f32s(x, splat(-87.0)), splat(0.0), simd.mul_f32s(value, power))
 }
 
-/// 1/√x of positive numbers, to 2 units in the last place: a guess from the bits, then three Newton steps. The
-/// processor's own root and division take four times as long.
+/// 1/√x of positive numbers, to 2 units in the last place: a guess from the bits, then three Newton steps, so
+/// that neither the processor's slow root nor its slow division is waited for.
 #[inline(always)]
 pub fn inverse_root<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let half_bits = simd.wrapping_dyn_shr_u32s(simd.transmute_u32s_f32s(x), simd.splat_u32s(1));

@@ -8,8 +8,8 @@
 //! discrete    log p(x|d) = log softmax_v(logits_d)[x]
 //! ```
 //!
-//! Tried: the usual expansion into features (x², x, 1), one small matrix product. It cancels for outliers, and is no
-//! faster than differences, which are three operations a coordinate too.
+//! Not the usual expansion into features (x², x, 1) and one small matrix product: that cancels for outliers, and
+//! differences are three operations a coordinate too.
 
 use crate::batch::{Batch, bits};
 use crate::kernel::{exp, padded};

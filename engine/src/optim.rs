@@ -15,7 +15,7 @@
 //! The penalty λ Σw² adds 2λW to dW.
 //!
 //! Tried: dW of all matrices first, then all steps over separate logits. The numbers of a step (weights, logits, memory,
-//! dW) no longer fit a shared cache and the step waits for memory: 1.6 times the time of dW and step panel by panel.
+//! dW) then leave the cache between the two, and the step waits for memory.
 
 use crate::batch::for_each_task;
 use crate::error::{Error, Result};
