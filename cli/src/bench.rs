@@ -63,7 +63,7 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     edges: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    gflops: Option<f64>,
+    gflop_per_s: Option<f64>,
 }
 
 /// Measures and prints.
@@ -85,11 +85,11 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
             batch: args.batch,
             samples_per_s: products.is_none().then(|| rate(args.batch as f64)),
             edges: products.is_none().then_some(edges),
-            gflops: products.map(|flops| rate(flops / 1e9)),
+            gflop_per_s: products.map(|flops| rate(flops / 1e9)),
         };
-        match (args.json, line.gflops) {
+        match (args.json, line.gflop_per_s) {
             (true, _) => writeln!(out, "{}", serde_json::to_string(&line)?)?,
-            (false, Some(gflops)) => writeln!(out, "{job:<13} {gflops:>10.1} GFLOP/s")?,
+            (false, Some(gflop_per_s)) => writeln!(out, "{job:<13} {gflop_per_s:>10.1} GFLOP/s")?,
             (false, None) => writeln!(out, "{job:<13} {:>10.1} samples/s", rate(args.batch as f64))?,
         }
         out.flush().context("standard output")

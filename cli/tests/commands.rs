@@ -173,7 +173,7 @@ fn bench_prints_a_line_for_each_job() {
     let jobs: Vec<_> = lines.iter().map(|line| line["job"].as_str().unwrap()).collect();
     assert_eq!(jobs, ["train", "train-preset", "score", "limit"]);
     assert_eq!(lines[0]["edges"], 512_000);
-    assert!(lines[3]["gflops"].as_f64().unwrap() > 0.0 && lines[2]["samples_per_s"].as_f64().unwrap() > 0.0);
+    assert!(lines[3]["gflop_per_s"].as_f64().unwrap() > 0.0 && lines[2]["samples_per_s"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
