@@ -63,7 +63,7 @@ pub(crate) fn fit<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) {
 }
 
 /// Cuts a buffer at the given lengths.
-fn cut<T>(mut buffer: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+pub(crate) fn cut<T>(mut buffer: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
     let mut pieces = Vec::new();
     for length in lengths {
         let (piece, rest) = buffer.split_at_mut(length);

@@ -13,7 +13,7 @@ use crate::batch::{Batch, CHUNK, Rows, bits, for_each_task};
 use crate::circuit::{Activations, children_of, cut_tasks, fit};
 use crate::kernel::{arch, padded};
 use crate::leaves::Statistics;
-use crate::mixing::{Scratch, Segment, gradient_panel};
+use crate::mixing::{Scratch, Segment, Simplex, gradient_panel};
 use crate::product::{self, TINY};
 use crate::structure::{Structure, Tree};
 use crate::weights::Prepared;
@@ -43,7 +43,7 @@ impl Activations {
         self.root_down(s, prepared, seeds);
         for (t, tree) in s.trees.iter().enumerate() {
             for l in (1..=tree.levels.len()).rev() {
-                self.level_down(t, l, tree, prepared, to_leaves);
+                self.level_down(t, l, tree, &prepared.levels[t][l - 1], to_leaves);
             }
         }
     }
@@ -84,7 +84,7 @@ impl Activations {
     }
 
     /// dψ of level l in place of ψ, and dφˡ⁻¹.
-    pub fn level_down(&mut self, t: usize, l: usize, tree: &Tree, prepared: &Prepared, to_leaves: bool) {
+    pub fn level_down(&mut self, t: usize, l: usize, tree: &Tree, simplex: &Simplex, to_leaves: bool) {
         let Rows { words, layers } = &self.rows[t];
         let (below, above) = (&layers[l - 1], &layers[l]);
         let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
@@ -117,7 +117,7 @@ impl Activations {
                     let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
                     let (dpsi, dphi) = (&psi[child.first * c_wide..], &mut dphi[child.first * a_wide..]);
                     let count = child.mask.count_ones() as usize;
-                    prepared.levels[t][l - 1].downward(arch, matrix, count, dpsi, dphi);
+                    simplex.downward(arch, matrix, count, dpsi, dphi);
                 }
             }
         });
@@ -139,14 +139,14 @@ impl Activations {
             phi: &buffers.phi[layer.first[key] * padded(columns)..],
             dpsi: &buffers.psi[layer.first[key] * width..],
         });
-        gradient_panel(arch(), (columns, width, c, wide), segments, scratch);
+        gradient_panel(arch(), (columns, width, c, wide), segments, scratch, [&[], &[]]);
     }
 
     /// dW of one panel of the class rows.
     pub fn class_gradient(&self, scratch: &mut Scratch, s: &Structure, (c, wide): (usize, usize)) {
         let all = Segment { count: self.samples, phi: &self.root_phi, dpsi: &self.root_dpsi };
         let shape = (s.root_channels(), padded(s.classes), c, wide);
-        gradient_panel(arch(), shape, std::iter::once(all), scratch);
+        gradient_panel(arch(), shape, std::iter::once(all), scratch, [&[], &[]]);
     }
 
     /// Leaf statistics of every tree and family after a downward pass to the leaves.

@@ -113,7 +113,7 @@ impl Predictor {
     pub fn new(model: Model) -> Self {
         let families = model.weights.trees.iter().map(|tree| tree.families.iter());
         Self {
-            prepared: Prepared::new(&model.weights, true),
+            prepared: Prepared::new(&model.weights),
             leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
             logs: OnceLock::new(),
             columns: Columns::new(&model),
