@@ -40,6 +40,7 @@ struct Level<'a> {
     phi: &'a [f32], // of the children
     upper: &'a Buffers,
     wanted: bool, // whether dφ is
+    divide: bool,
 }
 
 impl Activations {
@@ -64,12 +65,14 @@ impl Activations {
             });
         }
         let wanted = l > 1 || to_leaves;
+        let divide = self.root.by_class && l == tree.levels.len();
         let (lower, upper) = self.layers[t].split_at_mut(l);
         let Buffers { phi, psi, dphi, .. } = &mut lower[l - 1];
         fit(dphi, if wanted { below.rows() * a_wide } else { 0 });
         let ends = |node: usize| below.tasks[(node + 1) * words] - below.tasks[node * words];
         let mut psi = cut(psi, (0..tree.nodes(l)).map(|node| ends(node) * c_wide)).into_iter();
-        let mut dphi = cut(dphi, (0..tree.nodes(l)).map(|node| if wanted { ends(node) * a_wide } else { 0 })).into_iter();
+        let mut dphi =
+            cut(dphi, (0..tree.nodes(l)).map(|node| if wanted { ends(node) * a_wide } else { 0 })).into_iter();
         let mut matrices: Vec<Vec<PanelStep<'_>>> = nodes.iter().map(|_| Vec::new()).collect();
         panel_steps(simplex, moments, counts).for_each(|panel| matrices[panel.panel.matrix].push(panel));
         let Tree { levels, .. } = tree;
@@ -81,7 +84,7 @@ impl Activations {
             matrices: children.iter().map(&mut take).collect(),
         });
         let windows: Vec<_> = windows.collect();
-        let level = Level { tree, l, below, above, words, phi, upper: &upper[0], wanted };
+        let level = Level { tree, l, below, above, words, phi, upper: &upper[0], wanted, divide };
         let few = windows.len() < 2 * rayon::current_num_threads(); // then a window's children are tasks too
         let inner = if few { work / windows.len() } else { 0 };
         for_each_task(work, windows, |window| level.learn(window, step, inner));
@@ -141,6 +144,7 @@ impl Level<'_> {
             dphi: &self.upper.dphi[first * width..],
             inverse: &self.upper.inverse[first..],
             psi,
+            divide: self.divide,
         });
     }
 }

@@ -17,6 +17,7 @@ pub mod mixing;
 pub mod weights;
 pub mod reference;
 pub mod circuit;
+pub mod root;
 pub mod descent;
 pub mod model;
 pub mod log_circuit;

@@ -161,13 +161,8 @@ impl Simplex {
         let shapes: Vec<_> = self.panels().collect();
         let (rows, columns) = (self.rows, self.columns);
         let panels = cut_panels_mut(&mut self.weights, &shapes, columns);
-        let panel = |(weights, (matrix, wide, first))| PanelMut {
-            matrix,
-            first,
-            wide,
-            real: wide.min(rows - first),
-            weights,
-        };
+        let panel =
+            |(weights, (matrix, wide, first))| PanelMut { matrix, first, wide, real: wide.min(rows - first), weights };
         panels.into_iter().zip(shapes).map(panel).collect()
     }
 

@@ -391,7 +391,12 @@ mod tests {
             for index in 0..5 {
                 let before = mixing.clone();
                 let gradient: Vec<f32> = (0..mixing.logits.len()).map(|i| ((i * 7 + index) % 5) as f32 - 2.0).collect();
-                update_mixing(&Step::new(rule, 0.1, 0.3, index), (&mut simplex, &mut moments, &[]), 0, given(&gradient));
+                update_mixing(
+                    &Step::new(rule, 0.1, 0.3, index),
+                    (&mut simplex, &mut moments, &[]),
+                    0,
+                    given(&gradient),
+                );
                 mixing = simplex.to_mixing();
                 for c in 0..3 {
                     let w: Vec<f64> = before.log_row(0, c).iter().map(|log| log.exp()).collect();
