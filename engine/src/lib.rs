@@ -29,7 +29,7 @@ pub mod dependence;
 pub mod start;
 pub mod loss;
 pub mod optim;
-mod learning;
+pub mod learning;
 pub mod settings;
 mod guard;
 pub mod train;

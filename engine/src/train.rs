@@ -16,9 +16,8 @@ use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference;
 use crate::start::start_leaves;
-use crate::structure::{ClassRows, Structure};
+use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
-use rayon::prelude::*;
 use std::sync::OnceLock;
 
 pub use crate::settings::{Data, Prior, Settings};
@@ -74,7 +73,6 @@ pub struct Trainer {
     pub(crate) memory: Memory,
     pub(crate) prepared: Prepared,
     activations: Activations,
-    nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
     batch: Batch,
     labels: Vec<i64>,
     weights: Vec<f32>,
@@ -121,7 +119,6 @@ impl Trainer {
         Ok(Self {
             prepared: Prepared::new(&model.weights),
             placements: shifts.map(|shift| model.columns(shift)).collect(),
-            nodes_of: trees_of(&model.structure),
             activations: Activations::new(),
             batch: Batch::default(),
             labels: Vec::new(),
@@ -271,15 +268,14 @@ impl Trainer {
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
         let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
-        let frame_len = self.batch.width;
         let placements = &self.placements;
-        self.batch.values.par_chunks_mut(frame_len).zip(&picked).enumerate().for_each(|(b, (frame, &row))| {
+        self.batch.fill_rows(|b, frame| {
             let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
             let columns = match placements.len() {
                 1 => &placements[0],
                 count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
             };
-            frame.fill(f32::NAN);
+            let row = picked[b];
             let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
             match threshold {
                 0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
@@ -339,7 +335,6 @@ impl Trainer {
                     simplex: &mut self.prepared.levels[t][l - 1],
                     moments: &mut self.memory.levels[t][l - 1],
                     counts: counts.level(t, l - 1),
-                    nodes: &self.nodes_of[t][l - 1],
                 };
                 self.activations.learn_level((t, l, tree), learned, &step, to_leaves);
             }
@@ -361,10 +356,6 @@ impl Trainer {
             }
         }
     }
-}
-
-fn trees_of(structure: &Structure) -> Vec<Vec<Vec<Vec<usize>>>> {
-    structure.trees.iter().map(|tree| tree.levels.iter().map(|level| level.nodes_of()).collect()).collect()
 }
 
 /// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.
