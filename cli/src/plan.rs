@@ -22,7 +22,7 @@
 use crate::datasets::Table;
 use crate::datasets::table::some_of;
 use crate::mistake::{file_error, mistake};
-use crate::tables::{self, ColumnPlan};
+use crate::tables;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::fs;
@@ -31,6 +31,7 @@ use sumout::model::Scaling;
 use sumout::presets::{PRESETS, Preset, preset};
 use sumout::settings::Settings;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::tables::{ColumnPlan, settings, standardise};
 
 /// A TOML file.
 #[derive(Debug, Default, Deserialize)]
@@ -145,9 +146,9 @@ impl Plan {
         if let Some(columns) = &self.columns {
             columns.change(&mut plan, table, &self.name)?;
         }
-        let structure = plan.structure(table).map_err(|error| self.wrong(error))?;
-        let scaling = tables::standardise(table, &tables::kinds(&table.layout));
-        Ok(Preset { structure, settings: tables::table_settings(rows), scaling })
+        let kinds = tables::kinds(&table.layout);
+        let structure = plan.structure(&kinds, &table.values, classes).map_err(|error| self.wrong(error))?;
+        Ok(Preset { structure, settings: settings(rows), scaling: standardise(&kinds, &table.values) })
     }
 
     /// An error of the engine with the file that caused it, if there is one.
@@ -235,8 +236,8 @@ mod tests {
             steps: 7,
             rule: sumout::optim::Rule::Em,
             schedule: sumout::optim::Schedule::Linear { from: 5 },
-            leaves: sumout::start::LeafStart { rounds: 3, ..tables::table_settings(2).leaves },
-            ..tables::table_settings(2)
+            leaves: sumout::start::LeafStart { rounds: 3, ..sumout::tables::settings(2).leaves },
+            ..sumout::tables::settings(2)
         };
         assert_eq!(settings, wanted);
     }
