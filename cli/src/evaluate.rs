@@ -1,6 +1,6 @@
 //! `sumout evaluate`: accuracy and log-likelihood under holes of every kind.
 
-use crate::datasets::Chunk;
+use crate::datasets::{Chunk, Keep};
 use crate::input::Input;
 use crate::mistake::mistake;
 use crate::models::{self, layout_of};
@@ -62,7 +62,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     }
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::default(); args.missing.len()];
-    for chunk in args.input.open(members[0].1.model())? {
+    for chunk in args.input.open(members[0].1.model(), Keep::Nothing)? {
         let chunk = chunk?;
         for (missing, tally) in args.missing.iter().zip(&mut tallies) {
             let mut rows = chunk.values.clone();

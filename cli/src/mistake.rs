@@ -2,7 +2,7 @@
 
 use crate::interrupt::{INTERRUPTED, Interrupted};
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Something the user can put right: a wrong argument, a file that is not there, data that cannot be read.
@@ -20,6 +20,11 @@ impl std::error::Error for Mistake {}
 /// A user's mistake, in words that say what was expected and what came.
 pub fn mistake(message: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Mistake(message.into()))
+}
+
+/// A line to standard error that stops nothing. Nobody listening is no reason to stop either.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "warning: {line}");
 }
 
 /// What the system said about a path that the user named. A full disk or a broken one is nobody's mistake.

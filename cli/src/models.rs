@@ -13,6 +13,14 @@ use sumout::{Model, model_file};
 /// Where a model remembers the column that its labels came from.
 pub const TARGET: &str = "target";
 
+/// Where a model remembers what its user called missing.
+pub const NA: &str = "na";
+
+/// The texts of a JSON list.
+fn texts(list: &serde_json::Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str()).map(str::to_owned).collect()
+}
+
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
     let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
@@ -40,7 +48,8 @@ pub fn layout_of(model: &Model) -> Layout {
         columns: columns.map(|(column, name)| Column { name: name.clone(), kind: kind(column) }).collect(),
         classes: about.classes.clone(),
         target: about.training.get(TARGET).and_then(|name| name.as_str()).map(str::to_owned),
-        ignored: Vec::new(),
+        na: about.training.get(NA).map(texts).unwrap_or_default(),
+        ..Layout::default()
     }
 }
 

@@ -20,6 +20,26 @@ pub fn image_scaling(values: &[f32]) -> Scaling {
     Scaling::uniform(0.0, 1.0 / if largest <= 1.0 { 1.0 } else { largest.max(255.0) })
 }
 
+/// A cell so far from all others that it spoils the scale of its column.
+pub fn outliers(table: &Table) -> Vec<String> {
+    const FAR: f64 = 1000.0; // times the range of the middle half
+    let (kinds, layout) = (kinds(&table.layout), &table.layout);
+    let mut found = Vec::new();
+    for column in (0..layout.width).filter(|&column| layout.shape.is_none() && kinds[column] == Kind::Gaussian) {
+        let mut seen: Vec<f32> =
+            table.values.iter().skip(column).step_by(layout.width).copied().filter(|x| !x.is_nan()).collect();
+        seen.sort_by(f32::total_cmp);
+        let [low, middle, high] = [1, 2, 3].map(|quarter| f64::from(seen[(seen.len() - 1) * quarter / 4]));
+        let far = |x: f32| (f64::from(x) - middle).abs() > FAR * (high - low);
+        let ends = seen.first().into_iter().chain(seen.last());
+        if let Some(end) = ends.copied().find(|&x| high > low && far(x)) {
+            let (name, hint) = (layout.name(column), format!("--na {end:?} makes it missing"));
+            found.push(format!("column '{name}': {end:?} is far from the rest and spoils the scale; {hint}"));
+        }
+    }
+    found
+}
+
 /// Names of classes, columns and categories.
 pub fn names(table: &Table) -> About {
     let layout = &table.layout;
@@ -83,6 +103,18 @@ mod tests {
         let table = Table { layout, values: vec![1.0, 0.0], labels: None };
         assert_eq!(kinds(&table.layout), [Kind::Gaussian, Kind::Categorical(2)]);
         assert_eq!(names(&table).categories[1], names_of_b);
+    }
+
+    #[test]
+    fn a_cell_far_from_all_others_is_named() {
+        let layout = |names: &[&str]| {
+            let columns: Vec<_> = names.iter().map(|name| column(name, ColumnKind::Numeric)).collect();
+            Layout { width: columns.len(), columns, ..Layout::default() }
+        };
+        let values = vec![1.0, 5.0, 2.0, 5.0, 3.0, 5.0, -3e38, 5.0, 2.0, 9e9, 2.5, f32::NAN];
+        let table = Table { layout: layout(&["a", "constant"]), values, labels: None };
+        let said = outliers(&table);
+        assert_eq!(said, ["column 'a': -3e38 is far from the rest and spoils the scale; --na -3e38 makes it missing"]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::datasets::{self, Request, Split, Table};
 use crate::input::{Input, say_ignored};
 use crate::interrupt::{self, Interrupted};
-use crate::mistake::{file_error, mistake};
-use crate::models::{self, TARGET, layout_of};
+use crate::mistake::{file_error, mistake, say};
+use crate::models::{self, NA, TARGET, layout_of};
 use crate::plan::Plan;
 use crate::progress::Report;
 use crate::staged::Staged;
@@ -145,6 +145,7 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     };
     let (table, validation) = read(args, &request)?;
     say_ignored(&table.layout);
+    doubts(&table).iter().for_each(|doubt| say(doubt));
     let chosen = plan.for_data(&table)?;
     let mut settings = chosen.settings;
     settings.seed = args.seed.unwrap_or(settings.seed);
@@ -158,12 +159,20 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
         "rows": table.rows(),
         "data": digest(&table),
         TARGET: table.layout.target,
+        NA: table.layout.na,
         "settings": settings,
     });
     let data = Data::new(&table.values, table.labels.as_deref().unwrap_or_default());
     let trainer = Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
     say_start(out, &trainer, &table, validation.as_ref())?;
     Ok((trainer, table, validation))
+}
+
+/// What is odd about the data, one line each.
+fn doubts(table: &Table) -> Vec<String> {
+    let mut doubts = table.layout.doubts.clone();
+    doubts.extend(tables::outliers(table));
+    doubts
 }
 
 /// Goes on with the same data; others would give other bits than the run that was stopped.
@@ -187,6 +196,11 @@ fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
     let table = rows.collect_table()?;
     if table.values.is_empty() {
         return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
+    }
+    if let ([only], Some(target)) = (&table.layout.classes[..], &table.layout.target) {
+        let hint = format!("--ignore {target} in place of --target learns from rows without classes");
+        let message = format!("{}: expected two classes or more in '{target}', got '{only}' alone", args.input.data);
+        return Err(mistake(format!("{message}; {hint}")));
     }
     let Some(validation) = &args.validation else { return Ok((table, None)) };
     if let Ok(share) = validation.parse::<f64>() {

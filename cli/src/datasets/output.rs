@@ -5,7 +5,7 @@
 use super::npy::NpyWriter;
 use super::parquet::ParquetWriter;
 use super::png::PngGrid;
-use super::records::{Field, FieldKind, Value};
+use super::records::{Field, FieldKind, Value, plain_json};
 use super::table::{ColumnKind, Layout, Shape};
 use crate::mistake::mistake;
 use crate::staged::Staged;
@@ -135,6 +135,7 @@ impl Output {
                     Value::Double(number) => number.to_string(),
                     Value::Whole(number) => number.to_string(),
                     Value::Text(text) => text.to_owned(),
+                    Value::Json(text) => plain_json(text).unwrap_or_default(),
                 });
                 out.write_record(cells).map_err(io_error).with_context(failed)
             }
@@ -200,7 +201,15 @@ fn json_line<'a>(out: &mut Target, cells: impl Iterator<Item = (Value<'a>, &'a F
             Value::Single(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Double(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Whole(number) => serde_json::to_writer(&mut line, &number)?,
+            // A number stays as it was written, if JSON can say it so.
+            Value::Text(text) if field.kind == FieldKind::Double => {
+                match serde_json::from_str::<serde_json::Number>(text) {
+                    Ok(_) => line.extend(text.trim().as_bytes()),
+                    Err(_) => serde_json::to_writer(&mut line, &value.number())?,
+                }
+            }
             Value::Text(text) => serde_json::to_writer(&mut line, text)?,
+            Value::Json(text) => line.extend(text.as_bytes()),
         }
     }
     line.extend(b"}\n");
