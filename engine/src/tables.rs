@@ -49,7 +49,7 @@ impl ColumnPlan {
     /// What suits so many rows: the more there are, the more can be told apart.
     pub fn for_rows(rows: usize) -> Self {
         let (components, channels) = match rows {
-            0..1_000 => (6, 32),
+            0..1_000 => (4, 48),
             1_000..10_000 => (6, 48),
             10_000..100_000 => (8, 64),
             _ => (12, 96),
