@@ -90,6 +90,15 @@ fn names_that_the_model_never_met() {
 }
 
 #[test]
+fn a_number_out_of_this_world_gets_a_word() {
+    let folder = folder();
+    folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");
+    let said = folder.run("predict m.sumout --data new.csv").stderr;
+    let expected = "row 2 is too far from all that was learned to tell classes apart: its posterior is no answer";
+    assert_eq!(said, format!("warning: {expected}\n"));
+}
+
+#[test]
 fn a_model_remembers_what_is_missing() {
     let folder = folder();
     folder.write("new.csv", "a,colour\n?,?\n");
