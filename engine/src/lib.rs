@@ -31,6 +31,7 @@ pub mod loss;
 pub mod optim;
 pub mod learning;
 pub mod settings;
+pub mod augment;
 mod guard;
 pub mod train;
 pub mod presets;

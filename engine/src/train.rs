@@ -3,6 +3,7 @@
 //! All randomness is a function of (seed, step, row of the batch), so a run that was stopped goes on to the same bits,
 //! with any number of threads.
 
+use crate::augment::Turn;
 use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
@@ -103,6 +104,12 @@ impl Trainer {
     /// Goes on from a model as it is, with fresh memory: fine-tuning.
     pub fn with_model(model: Model, settings: Settings) -> Result<Self> {
         settings.check()?;
+        let flat = model.structure.frame.is_none_or(|frame| frame.height == 1 || frame.width == 1);
+        if settings.turns() && flat {
+            let (expected, got) =
+                ("0 where the data are not images", format!("{} and {}", settings.rotate, settings.stretch));
+            return Err(Error::Setting { name: "rotate and stretch", expected, got });
+        }
         let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::leaves::Family| {
             Statistics::new(family).gradient(family).iter().map(|free| Moments::new(free.len())).collect::<Vec<_>>()
@@ -269,14 +276,24 @@ impl Trainer {
         self.batch.fit(structure, size);
         let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
         let placements = &self.placements;
+        let kinds = structure.row_kinds();
+        let Settings { rotate, stretch, .. } = self.settings;
+        let frame = structure.frame.as_ref().filter(|_| self.settings.turns());
+        let turn = frame.map(|frame| (frame, &kinds[..], rotate, stretch));
         self.batch.fill_rows(|b, frame| {
             let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
+            let mut random = Stream::new(seed, Purpose::Augment, step, b as u32);
             let columns = match placements.len() {
                 1 => &placements[0],
-                count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
+                count => &placements[random.below(count)],
             };
-            let row = picked[b];
-            let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
+            let row = &data.values[picked[b] * width..(picked[b] + 1) * width];
+            let turned = turn.map(|(frame, kinds, rotate, stretch)| {
+                let mut turned = vec![0.0; width];
+                Turn::draw(rotate, stretch, &mut random).apply(frame, |channel| kinds[channel], row, &mut turned);
+                turned
+            });
+            let numbers = turned.as_deref().unwrap_or(row).iter().zip(columns);
             match threshold {
                 0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
                 _ => numbers.for_each(|(&x, column)| {
