@@ -6,7 +6,6 @@ use clap::ValueEnum;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io::Write;
-use std::sync::OnceLock;
 use std::time::Instant;
 use sumout::Model;
 use sumout::batch::Batch;
@@ -15,6 +14,7 @@ use sumout::kernel::arch;
 use sumout::mixing::{Mixing, Simplex};
 use sumout::presets::{Preset, preset};
 use sumout::random::{Purpose, Stream};
+use sumout::root::ScoreGuard;
 use sumout::train::{Data, Settings, Trainer};
 use sumout::weights::Prepared;
 
@@ -144,12 +144,12 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
-    let (mut activations, mut frame, logs) = (Activations::new(), Batch::default(), OnceLock::new());
+    let (mut activations, mut frame, guard) = (Activations::new(), Batch::default(), ScoreGuard::default());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
         activations.upward(&model.structure, &prepared, &frame, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &logs, &frame);
+        activations.guard_scores(&model.structure, &model.weights, &guard, &frame);
         Ok(())
     });
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail

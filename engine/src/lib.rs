@@ -16,6 +16,7 @@ pub mod leaves;
 pub mod mixing;
 pub mod weights;
 pub mod reference;
+pub mod wide;
 pub mod circuit;
 pub mod root;
 pub mod descent;

@@ -35,6 +35,7 @@ use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
 use crate::structure::{Kind, OUTSIDE, Structure};
 use crate::weights::Prepared;
+use crate::wide::Wide;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -75,7 +76,8 @@ pub struct Predictor {
     pub(crate) model: Model,
     pub(crate) prepared: Prepared,
     pub(crate) leaves: Vec<Vec<LeafTable>>, // by tree, family
-    pub(crate) logs: OnceLock<LogCircuit>,  // made when first needed
+    wide: OnceLock<Wide>,                   // made when first needed
+    pub(crate) logs: OnceLock<LogCircuit>,  // the same
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
@@ -114,6 +116,7 @@ impl Predictor {
         Self {
             prepared: Prepared::new(&model.weights),
             leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
+            wide: OnceLock::new(),
             logs: OnceLock::new(),
             columns: Columns::new(&model),
             activations: Activations::new(),
@@ -226,10 +229,15 @@ impl Predictor {
         all
     }
 
-    /// log P(x|y) of rows that underflow may have spoilt, in f64 log space.
+    /// log P(x|y) of rows that underflow may have spoilt, in f64; in log space where that is too narrow too.
     fn exact_scores(&self, doubtful: Vec<usize>) -> Vec<(usize, Vec<f64>)> {
         let s = &self.model.structure;
-        let exact = |(values, tops): &mut (LogValues, Vec<f64>), b: usize| {
+        let wide = self.wide.get_or_init(|| Wide::new(s, &self.model.weights));
+        let wide = wide.scores(s, &self.model.weights, &self.batch, &doubtful);
+        let exact = |(values, tops): &mut (LogValues, Vec<f64>), (b, wide): (usize, Option<Vec<f64>>)| {
+            if let Some(scores) = wide {
+                return (b, scores);
+            }
             self.logs().climb(s, &self.leaves, self.batch.row(b), Join::Sum, values);
             let score = |y| {
                 self.logs().root(s, values, y, tops);
@@ -237,7 +245,7 @@ impl Predictor {
             };
             (b, (0..s.classes).map(score).collect())
         };
-        doubtful.into_par_iter().map_init(Default::default, exact).collect()
+        doubtful.into_par_iter().zip(wide).map_init(Default::default, exact).collect()
     }
 
     /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.

@@ -16,10 +16,10 @@ use crate::model::{Column, Model};
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference;
+use crate::root::ScoreGuard;
 use crate::start::start_leaves;
 use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
-use std::sync::OnceLock;
 
 pub use crate::settings::{Data, Prior, Settings};
 
@@ -242,13 +242,13 @@ impl Trainer {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
         let weights = self.current();
-        let logs = OnceLock::new();
+        let guard = ScoreGuard::default();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
             self.model.fill(rows, (0, 0), &mut self.batch);
             let count = self.batch.rows;
             self.activations.upward(&self.model.structure, &self.prepared, &self.batch, &[], Keep::Scores);
-            self.activations.guard_scores(&self.model.structure, &weights, &logs, &self.batch);
+            self.activations.guard_scores(&self.model.structure, &weights, &guard, &self.batch);
             let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
             let row_weights = set.weights.get(index * ROWS..index * ROWS + count).unwrap_or_default();
             let scores = self.activations.log_likelihood();
