@@ -121,7 +121,9 @@ fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
     if text || kind.is_numeric() || kind.is_null() {
         return Ok(());
     }
-    Err(mistake(format!("{file}: column '{name}': expected numbers, text or truth values, got {kind}")))
+    Err(mistake(format!(
+        "{file}: column '{name}': expected numbers, text or truth values, got {kind}; --ignore {name} leaves it out"
+    )))
 }
 
 /// The cells of a column.
