@@ -1,11 +1,11 @@
 //! `sumout explain`: what one neuron stands for.
 
 use crate::datasets::{Output, OutputFormat, fields_of};
+use crate::devices::Chosen;
 use crate::models::{self, layout_of};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use sumout::queries::Predictor;
 use sumout::sampling::{Neuron, View};
 
 /// How a neuron is shown.
@@ -48,12 +48,14 @@ pub struct Args {
     /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Asks and writes.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let neuron = Neuron { tree: args.tree, layer: args.level, node: args.node, channel: args.channel };
     let view = match args.how {
         How::Samples => View::Samples { count: args.count, seed: args.seed },

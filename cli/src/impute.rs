@@ -1,6 +1,7 @@
 //! `sumout impute`: fills holes with their exact mean, the mode, or a draw, however many rows there are.
 
 use crate::datasets::{Chunk, Field, FieldKind, Layout, Output, OutputFormat, Value, fields_of};
+use crate::devices::Chosen;
 use crate::input::Input;
 use crate::mistake::mistake;
 use crate::models::{self, class_of};
@@ -44,12 +45,14 @@ pub struct Args {
     /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
     let rows = args.input.open(predictor.model())?;
     let layout = rows.layout.clone();

@@ -1,13 +1,14 @@
 //! `sumout predict`: class, posterior and log-likelihood of every row, however many there are.
 
 use crate::datasets::{Field, FieldKind, Layout, Output, OutputFormat, Value};
+use crate::devices::Chosen;
 use crate::input::Input;
 use crate::models::{self, layout_of};
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
 use sumout::kernel::log_sum_exp;
-use sumout::queries::{Predictor, argmax_rows, softmax_rows};
+use sumout::queries::{argmax_rows, softmax_rows};
 
 /// Class, posterior and log-likelihood of every row
 #[derive(Debug, clap::Args)]
@@ -19,12 +20,14 @@ pub struct Args {
     /// Where answers go: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Predicts chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let classes = predictor.model().structure.classes;
     let rows = args.input.open(predictor.model())?;
     let mut out = None;

@@ -5,6 +5,7 @@
 //! so the number of threads changes no bit.
 
 use crate::batch::{Batch, CHUNK, Dropped, Layer, Rows, for_each_task};
+use crate::device::Scores;
 use crate::kernel::{Then, arch, padded};
 use crate::leaves;
 use crate::product::{self, Child, GROUP, Scales, TINY};
@@ -53,6 +54,14 @@ pub struct Activations {
     log_likelihood: Vec<f64>,             // (B, K)
     pub(crate) samples: usize,
     recomputed: usize,
+    fetched: Fetched,
+}
+
+/// What a GPU has computed instead; empty where it was asked for less.
+#[derive(Default)]
+struct Fetched {
+    phi: Vec<Vec<Vec<f32>>>, // by tree, layer: (nodes, B, C)
+    flows: Vec<Vec<f32>>,    // by tree: (N, B, M)
 }
 
 /// Makes a buffer at least this long; what it held does not matter.
@@ -146,6 +155,7 @@ impl Activations {
     fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
         self.samples = batch.rows;
         self.recomputed = 0;
+        self.fetched = Fetched::default();
         self.layers.resize_with(s.trees.len(), Vec::new);
         for (t, tree) in s.trees.iter().enumerate() {
             self.layers[t].resize_with(tree.levels.len() + 1, Buffers::default);
@@ -287,6 +297,10 @@ impl Activations {
 
     /// φ of a node for sample b (mantissas, the largest near one), if the pass computed it.
     pub fn phi(&self, t: usize, tree: &Tree, layer: usize, node: usize, b: usize) -> Option<&[f32]> {
+        if let Some(layers) = self.fetched.phi.get(t) {
+            let channels = tree.channels(layer);
+            return Some(&layers[layer][(node * self.samples + b) * channels..][..channels]);
+        }
         let row = self.row_of(t, layer, node, b)?;
         let wide = padded(tree.channels(layer));
         Some(&self.layers[t][layer].phi[row * wide..][..tree.channels(layer)])
@@ -294,10 +308,34 @@ impl Activations {
 
     /// The flow `φ·dφ` of a position for sample b after a downward pass to the leaves.
     pub fn leaf_flow(&self, t: usize, tree: &Tree, node: usize, b: usize) -> Option<Vec<f32>> {
+        if let Some(flows) = self.fetched.flows.get(t) {
+            return Some(flows[(node * self.samples + b) * tree.components..][..tree.components].to_vec());
+        }
         let row = self.row_of(t, 0, node, b)?;
         let (buffers, start) = (&self.layers[t][0], row * padded(tree.components));
         let (phi, dphi) = (&buffers.phi[start..], &buffers.dphi[start..]);
         Some((0..tree.components).map(|d| phi[d] * dphi[d]).collect())
+    }
+
+    /// Takes the scores of a pass that a GPU has made, and φ of every layer if it was asked for.
+    pub(crate) fn adopt(&mut self, s: &Structure, scores: Scores, phi: Vec<Vec<Vec<f32>>>) {
+        let (k, k_wide) = (s.classes, padded(s.classes));
+        self.samples = scores.lost.len();
+        self.recomputed = 0;
+        self.root_psi.clear();
+        self.root_psi.resize(self.samples * k_wide, 0.0);
+        for (to, from) in self.root_psi.chunks_exact_mut(k_wide).zip(scores.psi.chunks_exact(k)) {
+            to[..k].copy_from_slice(from);
+        }
+        self.root_lost = scores.lost;
+        self.root_factor = scores.factor;
+        self.log_likelihood = scores.score;
+        self.fetched = Fetched { phi, flows: Vec::new() };
+    }
+
+    /// Takes the leaf flows of a pass that a GPU has made, by tree (N, B, M).
+    pub(crate) fn adopt_flows(&mut self, flows: Vec<Vec<f32>>) {
+        self.fetched.flows = flows;
     }
 
     /// How far apart the log-scales of the trees are for sample b: factors of their tops under the root.

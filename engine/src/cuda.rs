@@ -1,0 +1,13 @@
+//! An NVIDIA GPU. Kernels are CUDA C, compiled on the machine that runs them.
+
+mod card;
+mod circuit;
+mod guarding;
+mod layout;
+mod learning;
+mod scoring;
+mod training;
+
+pub use card::{compile_kernels, count, kernels, kernels_name, offer_kernels};
+pub use scoring::Scoring;
+pub use training::{Placing, Training};

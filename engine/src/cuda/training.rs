@@ -1,0 +1,708 @@
+//! A training run on a card. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
+//! and the numbers of the rule, and fetches losses when somebody wants to see them.
+
+use super::card::{Card, Graph, Room};
+use super::circuit::Circuit;
+use super::guarding::Guarding;
+use super::layout::{LayerArgs, Place, mixing_of, padded_rows, wide};
+use super::learning::Learning;
+use crate::device::Precision;
+use crate::error::{Error, Result};
+use crate::loss::Loss;
+use crate::model::Model;
+use crate::optim::{Moments, Rule, Step};
+use crate::settings::{Data, Settings};
+use crate::structure::ClassRows;
+use crate::weights::{Prepared, Weights};
+use cudarc::driver::DeviceRepr;
+use std::collections::HashMap;
+
+/// Steps sent at once, at most.
+const SLOTS: usize = 64;
+/// Numbers of rows that are sent ahead where the data do not stay on the card, at most.
+const STAGED: usize = 1 << 26;
+/// Samples of a step of the dW kernels (BK in `down.cu`).
+const SAMPLES_AT_ONCE: usize = 16;
+
+// SAFETY (all of these): plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernels.
+unsafe impl DeviceRepr for FillArgs {}
+unsafe impl DeviceRepr for GradientArgs {}
+unsafe impl DeviceRepr for UpdateArgs {}
+unsafe impl DeviceRepr for FinishArgs {}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Numbers {
+    step: u32,
+    rate: f32,
+    penalty: f32,
+    from_moment: f32,
+    from_gradient: f32,
+    second: f32,
+    leaf_rate: f32,
+    by: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Dropping {
+    drop: u64,
+    below: f64,
+    first: i32,
+    nodes: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct FillArgs {
+    clock: u64,
+    numbers: u64,
+    picks: u64,
+    values: u64,
+    codes: u64,
+    places: u64,
+    offset: u64,
+    scale: u64,
+    labels: u64,
+    weights: u64,
+    frame: u64,
+    label: u64,
+    weight: u64,
+    tops: u64,
+    dropping: u64,
+    top_count: u64,
+    threshold: u64,
+    seed: u64,
+    width: i32,
+    frame_len: i32,
+    samples: i32,
+    rows: i32,
+    shifts: i32,
+    droppings: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Part {
+    source: i32,
+    matrix: i32,
+    c: i32,
+    a: i32,
+    from: i32,
+    until: i32,
+    out: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Source {
+    below: LayerArgs,
+    above: LayerArgs,
+    others: u64,
+    factor: u64,
+    parent: u64,
+    nodes: u64,
+    first: u64,
+    stride: i32,
+    columns: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct GradientArgs {
+    sources: u64,
+    parts: u64,
+    sums: u64,
+    rows: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RowsArgs {
+    weights: u64,
+    first: u64,
+    second: u64,
+    sums: u64,
+    counts: u64,
+    stride: u64,
+    rows: i32,
+    real: i32,
+    wide: i32,
+    parts: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct UpdateArgs {
+    all: u64,
+    numbers: u64,
+    clock: u64,
+    guarded: u64,
+    guard_stride: u64,
+    beta1: f32,
+    beta2: f32,
+    kinds: i32,
+    rows: i32,
+    rule: i32,
+    guards: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    discriminative: f64,
+    generative: f64,
+    weight: f64,
+    correct: i32,
+    labelled: i32,
+    doubtful: i32,
+    padding: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct FinishArgs {
+    cost: u64,
+    sums: u64,
+    clock: u64,
+    samples: i32,
+}
+
+/// Rows of data on the card.
+#[derive(Clone, Copy)]
+struct Values {
+    values: u64,
+    codes: u64,
+    labels: u64,
+    weights: u64,
+}
+
+/// A run on a card.
+pub struct Training {
+    circuit: Circuit,
+    settings: Settings,
+    width: usize,
+    first: Room<f32>,
+    second: Room<f32>,
+    numbers: Room<Numbers>,
+    picks: Room<u32>,
+    clock: Room<u32>,
+    label: Room<i32>,
+    weight: Room<f32>,
+    cost: Room<Cost>,
+    costs: Room<Cost>,
+    doubtful: Room<u8>,
+    codes: Room<f32>,
+    placing: (Room<i32>, Room<f32>, Room<f32>, usize), // places, offset, scale, shifts
+    dropping: Room<Dropping>,
+    sources: Room<Source>,
+    parts: Vec<(&'static Tile, Room<Part>)>,
+    sums: Room<f32>,
+    moving: Room<RowsArgs>,
+    moving_rows: usize,
+    guard: Guarding,
+    leaves: Vec<Learning>, // by tree; empty where leaves stay as they are
+    staged: Option<(Values, Room<f32>, Room<i64>, Room<f32>)>,
+    resident: Option<Values>,
+    graphs: HashMap<u64, Graph>, // by where values lie
+    slots: usize,                // sent and not yet looked at
+}
+
+/// Where numbers of a row go, and how they are scaled.
+pub struct Placing<'a> {
+    /// (shifts, width): places in the frame, −1 outside.
+    pub places: &'a [i32],
+    /// (width).
+    pub offset: &'a [f32],
+    /// (width).
+    pub scale: &'a [f32],
+}
+
+impl Training {
+    /// Puts a run on a card.
+    pub fn new(
+        device: (usize, Precision),
+        model: &Model,
+        prepared: &Prepared,
+        settings: &Settings,
+        placing: &Placing<'_>,
+    ) -> Result<Self> {
+        let s = &model.structure;
+        let mut circuit = Circuit::new(device, s, &model.weights, prepared, &model.log_prior, settings.batch, true)?;
+        let (rows, total, width) = (circuit.rows, circuit.places.total, s.width());
+        let dropping = drop_rooms(&mut circuit, settings)?;
+        circuit.set_top_layers()?;
+        let guard = Guarding::new(&mut circuit, settings.batch)?;
+        let (sources, parts, moving, sums) = gradient_parts(&mut circuit, rows)?;
+        let card = &mut circuit.card;
+        let shifts = placing.places.len() / width;
+        let mut training = Self {
+            first: card.room(total)?,
+            second: card.room(total)?,
+            numbers: card.room(SLOTS)?,
+            picks: card.room(SLOTS * settings.batch)?,
+            clock: card.room(1)?,
+            label: card.room(rows)?,
+            weight: card.room(rows)?,
+            cost: card.room(rows)?,
+            costs: card.room(SLOTS)?,
+            doubtful: card.room(rows)?,
+            codes: card.room(256)?,
+            placing: (card.keep(placing.places)?, card.keep(placing.offset)?, card.keep(placing.scale)?, shifts),
+            dropping: card.keep(&dropping)?,
+            sources: card.keep(&sources)?,
+            parts: keep_parts(card, &parts)?,
+            sums: card.room(sums)?,
+            moving: Room::none(),
+            moving_rows: moving.iter().map(|(_, place, _)| place.matrices * place.rows).sum(),
+            guard,
+            leaves: Vec::new(),
+            staged: None,
+            resident: None,
+            graphs: HashMap::new(),
+            slots: 0,
+            settings: settings.clone(),
+            width,
+            circuit,
+        };
+        training.set_moving(&moving)?;
+        Ok(training)
+    }
+
+    /// Tells the update kernel what moves. Of each: columns, place, and (first, parts) of its sums.
+    fn set_moving(&mut self, moving: &[(usize, Place, (usize, usize))]) -> Result<()> {
+        let rows = |&(real, place, (sums, parts)): &(usize, Place, (usize, usize))| RowsArgs {
+            weights: self.circuit.weights.part(place.first, place.len()).at,
+            first: self.first.part(place.first, place.len()).at,
+            second: self.second.part(place.first, place.len()).at,
+            sums: self.sums.part(sums, parts * place.len()).at,
+            counts: self.guard.counts.part(place.first, place.len()).at,
+            stride: place.len() as u64,
+            rows: (place.matrices * place.rows) as i32,
+            real: real as i32,
+            wide: place.wide as i32,
+            parts: parts as i32,
+        };
+        let all: Vec<RowsArgs> = moving.iter().map(rows).collect();
+        self.moving = self.circuit.card.keep(&all)?;
+        Ok(())
+    }
+
+    /// Puts the rule's memory on the card.
+    pub fn set_memory<'a>(
+        &self,
+        weights: &Weights,
+        moments: impl Fn(Option<(usize, usize)>) -> &'a Moments,
+    ) -> Result<()> {
+        let (places, s) = (&self.circuit.places, &self.circuit.structure);
+        let at = |which, m, c, a| mixing_of(weights, which).place(m, c, a);
+        let first = places.gather(s, |which, m, c, a| moments(which).first[at(which, m, c, a)]);
+        let second = places.gather(s, |which, m, c, a| moments(which).second[at(which, m, c, a)]);
+        self.circuit.card.send(self.first, &first)?;
+        self.circuit.card.send(self.second, &second)
+    }
+
+    /// Lets leaves learn. `moments` by tree, family, coordinate.
+    pub fn learn_leaves(&mut self, weights: &Weights, moments: &[Vec<Vec<Moments>>]) -> Result<()> {
+        let floor = self.settings.leaves.floor;
+        for (t, tree) in weights.trees.iter().enumerate().take(moments.len()) {
+            self.leaves.push(Learning::new(&mut self.circuit, t, &tree.families, &moments[t], floor)?);
+        }
+        Ok(())
+    }
+
+    /// Brings leaves and their memory back.
+    pub fn fetch_leaves(&self, weights: &mut Weights, moments: &mut [Vec<Vec<Moments>>]) -> Result<()> {
+        for (t, leaves) in self.leaves.iter().enumerate() {
+            leaves.fetch(&self.circuit, t, &mut weights.trees[t].families, &mut moments[t])?;
+        }
+        Ok(())
+    }
+
+    /// W, first and second moments, through `each(tree and level, place in the panels, W, first, second)`.
+    pub fn fetch(
+        &self,
+        weights: &Weights,
+        mut each: impl FnMut(Option<(usize, usize)>, usize, [f32; 3]),
+    ) -> Result<()> {
+        let (circuit, card) = (&self.circuit, &self.circuit.card);
+        let (w, first, second) = (card.fetch(circuit.weights)?, card.fetch(self.first)?, card.fetch(self.second)?);
+        circuit.places.for_each(&circuit.structure, |at, which, m, c, a| {
+            each(which, mixing_of(weights, which).place(m, c, a), [w[at], first[at], second[at]]);
+        });
+        Ok(())
+    }
+
+    /// Keeps the data on the card if they fit, as bytes where they have at most 256 different values.
+    pub fn keep_data(&mut self, data: &Data<'_>) -> Result<()> {
+        let card = &mut self.circuit.card;
+        let coded = codes(data.values);
+        let bytes = if coded.is_some() { data.values.len() } else { 4 * data.values.len() };
+        if bytes + (data.labels.len() + data.weights.len()) * 8 + (1 << 28) > card.free()? {
+            return Ok(()); // they will be sent as they are needed
+        }
+        let labels = if data.labels.is_empty() { 0 } else { card.keep(data.labels)?.at };
+        let weights = if data.weights.is_empty() { 0 } else { card.keep(data.weights)?.at };
+        let (values, codes) = match coded {
+            Some((bytes, table)) => {
+                card.send(self.codes, &table)?;
+                (card.keep(&bytes)?.at, self.codes.at)
+            }
+            None => (card.keep(data.values)?.at, 0),
+        };
+        self.resident = Some(Values { values, codes, labels, weights });
+        Ok(())
+    }
+
+    /// Steps that can be sent at once.
+    pub fn most(&self) -> usize {
+        match self.resident {
+            Some(_) => SLOTS,
+            None => (STAGED / (self.settings.batch * self.width)).clamp(1, SLOTS),
+        }
+    }
+
+    /// Queues steps from `step` on, each on the rows that `picks` names (steps · B).
+    pub fn advance(&mut self, data: &Data<'_>, step: usize, picks: &[u32]) -> Result<()> {
+        let batch = self.settings.batch;
+        let count = picks.len() / batch;
+        let weight_of = |&row: &u32| data.weights.get(row as usize).map_or(1.0, |&w| f64::from(w));
+        let numbers: Vec<Numbers> = picks
+            .chunks_exact(batch)
+            .zip(step..)
+            .map(|(rows, step)| self.numbers_of(step, rows.iter().map(weight_of).sum()))
+            .collect();
+        let card = &self.circuit.card;
+        card.send(self.numbers, &numbers)?;
+        card.send(self.clock, &[0])?;
+        let values = match self.resident {
+            Some(values) => {
+                card.send(self.picks, picks)?;
+                values
+            }
+            None => self.stage(data, picks)?,
+        };
+        if !self.graphs.contains_key(&values.values) {
+            let graph = self.circuit.card.record(|_| self.step(values))?;
+            self.graphs.insert(values.values, graph);
+        }
+        for _ in 0..count {
+            self.circuit.card.replay(&self.graphs[&values.values])?;
+        }
+        self.slots = count;
+        Ok(())
+    }
+
+    /// Losses of the steps queued last, and how many of their samples were doubtful.
+    pub fn losses(&self) -> Result<Vec<(Loss, usize)>> {
+        let costs = self.circuit.card.fetch(self.costs.part(0, self.slots))?;
+        let loss = |cost: &Cost| Loss {
+            discriminative: cost.discriminative,
+            generative: cost.generative,
+            correct: cost.correct as usize,
+            labelled: cost.labelled as usize,
+            rows: self.settings.batch,
+            weight: cost.weight,
+        };
+        Ok(costs.iter().map(|cost| (loss(cost), cost.doubtful as usize)).collect())
+    }
+
+    fn numbers_of(&self, step: usize, weight: f64) -> Numbers {
+        let settings = &self.settings;
+        let rate = settings.rate * settings.schedule.factor(step, settings.steps);
+        let rule = Step::new(settings.rule, rate, settings.penalty, step);
+        Numbers {
+            step: step as u32,
+            rate: rule.rate,
+            penalty: rule.penalty,
+            from_moment: rule.from_moment,
+            from_gradient: rule.from_gradient,
+            second: rule.second,
+            leaf_rate: (rate * settings.leaf_rate) as f32,
+            by: (1.0 / weight.max(f64::MIN_POSITIVE)) as f32,
+        }
+    }
+
+    /// Sends the rows themselves.
+    fn stage(&mut self, data: &Data<'_>, picks: &[u32]) -> Result<Values> {
+        let (width, most) = (self.width, self.most() * self.settings.batch);
+        if self.staged.is_none() {
+            let card = &mut self.circuit.card;
+            let (values, labels, weights) = (card.room(most * width)?, card.room(most)?, card.room(most)?);
+            let addresses = Values { values: values.at, codes: 0, labels: labels.at, weights: weights.at };
+            self.staged = Some((addresses, values, labels, weights));
+        }
+        let Some((addresses, values, labels, weights)) = self.staged else {
+            return Err(Error::Device("no room for rows".into()));
+        };
+        let row = |&row: &u32| &data.values[row as usize * width..][..width];
+        let rows: Vec<f32> = picks.iter().flat_map(row).copied().collect();
+        let own_labels: Vec<i64> = picks.iter().map(|&row| data.label(row as usize)).collect();
+        let own_weights: Vec<f32> =
+            picks.iter().map(|&r| data.weights.get(r as usize).copied().unwrap_or(1.0)).collect();
+        let card = &self.circuit.card;
+        card.send(values, &rows)?;
+        card.send(labels, &own_labels)?;
+        card.send(weights, &own_weights)?;
+        card.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
+        Ok(addresses)
+    }
+
+    /// One step.
+    fn step(&self, values: Values) -> Result<()> {
+        let (circuit, card, settings) = (&self.circuit, &self.circuit.card, &self.settings);
+        let (samples, rows) = (settings.batch, padded_rows(settings.batch));
+        card.launch("fill", &self.fill_args(values, samples, rows), rows, 256)?;
+        circuit.climb(samples, false)?;
+        let root = super::layout::RootArgs {
+            label: self.label.at,
+            weight: self.weight.at,
+            numbers: self.numbers.at,
+            clock: self.clock.at,
+            cost: self.cost.at,
+            doubtful: self.doubtful.at,
+            seeds: 0,
+            beta: settings.generative,
+            down: 1,
+            likelihood: i32::from(settings.rule == Rule::Em),
+            ..circuit.root_args(samples)
+        };
+        circuit.root(&root)?;
+        let to_leaves = !self.leaves.is_empty();
+        circuit.descend(samples, to_leaves)?;
+        for (t, leaves) in self.leaves.iter().enumerate() {
+            leaves.flow(circuit, t, samples)?;
+        }
+        self.guard.launch(circuit, &root, to_leaves)?;
+        for (tile, parts) in &self.parts {
+            let gradient =
+                GradientArgs { sources: self.sources.at, parts: parts.at, sums: self.sums.at, rows: rows as i32 };
+            card.launch(tile.kernel, &gradient, parts.len, tile.threads)?;
+        }
+        card.launch("update", &self.update_args(), self.moving_rows.div_ceil(8), 256)?;
+        for (t, leaves) in self.leaves.iter().enumerate() {
+            leaves.step(circuit, t, samples, self.update_args())?;
+        }
+        let finish =
+            FinishArgs { cost: self.cost.at, sums: self.costs.at, clock: self.clock.at, samples: samples as i32 };
+        card.launch("finish", &finish, 1, 256)
+    }
+
+    fn fill_args(&self, values: Values, samples: usize, rows: usize) -> FillArgs {
+        let (circuit, settings) = (&self.circuit, &self.settings);
+        let (places, offset, scale, shifts) = self.placing;
+        FillArgs {
+            clock: self.clock.at,
+            numbers: self.numbers.at,
+            picks: self.picks.at,
+            values: values.values,
+            codes: values.codes,
+            places: places.at,
+            offset: offset.at,
+            scale: scale.at,
+            labels: values.labels,
+            weights: values.weights,
+            frame: circuit.frame.at,
+            label: self.label.at,
+            weight: self.weight.at,
+            tops: circuit.tops.at,
+            dropping: self.dropping.at,
+            top_count: circuit.tops.len as u64,
+            threshold: (settings.drop_inputs * 4_294_967_296.0) as u64,
+            seed: settings.seed,
+            width: self.width as i32,
+            frame_len: circuit.structure.frame_len() as i32,
+            samples: samples as i32,
+            rows: rows as i32,
+            shifts: shifts as i32,
+            droppings: self.dropping.len as i32,
+        }
+    }
+
+    fn update_args(&self) -> UpdateArgs {
+        let (beta1, beta2, rule) = match self.settings.rule {
+            Rule::Adam { beta1, beta2 } | Rule::Nadam { beta1, beta2 } => (beta1, beta2, 0),
+            Rule::Sgd { momentum } => (momentum, 0.0, 1),
+            Rule::Em => (0.0, 0.0, 2),
+        };
+        UpdateArgs {
+            all: self.moving.at,
+            numbers: self.numbers.at,
+            clock: self.clock.at,
+            guarded: self.guard.guarded.at,
+            guard_stride: self.circuit.places.total as u64,
+            beta1,
+            beta2,
+            kinds: self.moving.len as i32,
+            rows: self.moving_rows as i32,
+            rule,
+            guards: self.guard.blocks as i32,
+        }
+    }
+}
+
+/// Room for the masks of layers that training sums out, and how to draw them.
+fn drop_rooms(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping>> {
+    let (mut all, mut first) = (Vec::new(), 0);
+    let rows = circuit.rows;
+    for tree in &mut circuit.trees {
+        for (l, &p) in settings.drop_nodes.iter().enumerate().filter(|(l, p)| **p > 0.0 && *l < tree.layer_of.len()) {
+            let layer = &mut tree.layers[tree.layer_of[l]];
+            layer.drop = circuit.card.room(layer.nodes * rows)?;
+            let below = p * 4_294_967_296.0;
+            all.push(Dropping { drop: layer.drop.at, below, first, nodes: layer.nodes as i32 });
+            first += layer.nodes as i32;
+        }
+    }
+    Ok(all)
+}
+
+type Moving = Vec<(usize, Place, (usize, usize))>;
+
+/// One shape of the dW kernel.
+struct Tile {
+    kernel: &'static str,
+    threads: u32,
+    c: usize,
+    a: usize,
+}
+
+static TILES: [Tile; 4] = [
+    Tile { kernel: "gradient_small", threads: 128, c: 32, a: 32 },
+    Tile { kernel: "gradient_large", threads: 256, c: 64, a: 64 },
+    Tile { kernel: "gradient_tall", threads: 256, c: 128, a: 64 },
+    Tile { kernel: "gradient_huge", threads: 256, c: 128, a: 128 },
+];
+
+/// The shape for a matrix: small ones for little work, else as large as the matrix fills.
+fn tile_of(rows: usize, c: usize, a: usize) -> usize {
+    match (c >= 128, a) {
+        _ if rows < 512 => 0,
+        (true, 128..) => 3,
+        (true, 64..) => 2,
+        _ => 1,
+    }
+}
+
+fn keep_parts(card: &mut Card, parts: &[Vec<Part>; 4]) -> Result<Vec<(&'static Tile, Room<Part>)>> {
+    let used = TILES.iter().zip(parts).filter(|(_, parts)| !parts.is_empty());
+    used.map(|(tile, parts)| Ok((tile, card.keep(parts)?))).collect()
+}
+
+/// Cuts all dW into tiles and, where few tiles sum over many samples, into parts of the sum.
+fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<(Vec<Source>, [Vec<Part>; 4], Moving, usize)> {
+    let blocks = 2 * circuit.card.processors(); // wanted for each level
+    let mut parts: [Vec<Part>; 4] = Default::default();
+    let (mut sources, mut moving, mut sums) = (Vec::new(), Vec::new(), 0);
+    let steps_of_node = rows / SAMPLES_AT_ONCE;
+    let mut add = |source: Source, place: Place, nodes: &[usize], first: usize, splits: usize, left: usize| {
+        let kind = tile_of(rows, place.rows, place.wide);
+        let tile = &TILES[kind];
+        let (c_tiles, a_tiles) = (place.rows.div_ceil(tile.c), (source.below.wide as usize).div_ceil(tile.a));
+        for (matrix, &nodes) in nodes.iter().enumerate() {
+            let steps = nodes * steps_of_node;
+            let each = steps.div_ceil(splits);
+            for (split, c, a) in
+                (0..splits).flat_map(|split| (0..c_tiles).flat_map(move |c| (0..a_tiles).map(move |a| (split, c, a))))
+            {
+                parts[kind].push(Part {
+                    source: sources.len() as i32,
+                    matrix: matrix as i32,
+                    c: (c * tile.c) as i32,
+                    a: (a * tile.a) as i32,
+                    from: (split * each).min(steps) as i32,
+                    until: ((split + 1) * each).min(steps) as i32,
+                    out: (first + split * place.len() + matrix * place.rows * place.wide + left) as u64,
+                });
+            }
+        }
+        sources.push(source);
+    };
+    let splits_of = |place: Place, nodes: usize| {
+        let tile = &TILES[tile_of(rows, place.rows, place.wide)];
+        let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.wide.div_ceil(tile.a);
+        blocks.div_ceil(tiles).clamp(1, (nodes * steps_of_node).div_ceil(8).max(1))
+    };
+    for t in 0..circuit.trees.len() {
+        let tree = &circuit.structure.trees[t];
+        let stages: Vec<(usize, usize, usize, u64, u64)> = circuit.trees[t]
+            .stages
+            .iter()
+            .filter_map(|stage| stage.level.map(|l| (l, stage.below, stage.above, stage.others.at, stage.parent.at)))
+            .collect();
+        for (l, below, above, others, parent) in stages {
+            let place = circuit.places.levels[t][l - 1];
+            let nodes_of = tree.levels[l - 1].nodes_of();
+            let counts: Vec<usize> = nodes_of.iter().map(Vec::len).collect();
+            let mut first_node = vec![0i32];
+            counts.iter().for_each(|count| first_node.push(first_node[first_node.len() - 1] + *count as i32));
+            let nodes: Vec<i32> = nodes_of.iter().flatten().map(|&node| node as i32).collect();
+            let (nodes, first_node) = (circuit.card.keep(&nodes)?, circuit.card.keep(&first_node)?);
+            let layers = &circuit.trees[t].layers;
+            let source = Source {
+                below: layers[below].args(),
+                above: layers[above].args(),
+                others,
+                factor: 0,
+                parent,
+                nodes: nodes.at,
+                first: first_node.at,
+                stride: 0,
+                columns: place.wide as i32,
+            };
+            let splits = splits_of(place, counts.iter().copied().max().unwrap_or(1));
+            add(source, place, &counts, sums, splits, 0);
+            moving.push((tree.channels(l - 1), place, (sums, splits)));
+            sums += splits * place.len();
+        }
+    }
+    if circuit.structure.class_rows == ClassRows::Mixing {
+        let place = circuit.places.classes;
+        let zero = circuit.card.keep(&[0i32])?;
+        let bounds = circuit.card.keep(&[0i32, 1])?;
+        let splits = splits_of(place, 1);
+        for (t, tree) in circuit.trees.iter().enumerate() {
+            let top = tree.layers[tree.layers.len() - 1].args();
+            let classes = circuit.structure.classes;
+            let above = LayerArgs { dphi: circuit.dpsi.at, real: classes as i32, wide: wide(classes) as i32, ..top };
+            let source = Source {
+                below: top,
+                above,
+                others: 0,
+                factor: circuit.factor.at + 4 * t as u64,
+                parent: zero.at,
+                nodes: zero.at,
+                first: bounds.at,
+                stride: circuit.trees.len() as i32,
+                columns: place.wide as i32,
+            };
+            add(source, place, &[1], sums, splits, circuit.places.left[t]);
+        }
+        moving.push((place.wide, place, (sums, splits)));
+        sums += splits * place.len();
+    }
+    Ok((sources, parts, moving, sums))
+}
+
+/// Bytes and what they stand for, if there are at most 256 different numbers.
+fn codes(values: &[f32]) -> Option<(Vec<u8>, Vec<f32>)> {
+    let mut table: Vec<u32> = Vec::new();
+    let mut known = HashMap::new();
+    let mut coded = Vec::with_capacity(values.len());
+    let (mut last, mut last_code) = (None, 0);
+    for value in values {
+        let bits = if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() };
+        if last != Some(bits) {
+            last_code = *known.entry(bits).or_insert_with(|| {
+                table.push(bits);
+                table.len() - 1
+            });
+            if last_code > 255 {
+                return None;
+            }
+            last = Some(bits);
+        }
+        coded.push(last_code as u8);
+    }
+    Some((coded, table.into_iter().map(f32::from_bits).collect()))
+}
