@@ -29,6 +29,9 @@ pub struct Args {
     /// Which model
     #[arg(long, default_value = "mnist-ht")]
     preset: String,
+    /// So many times its components and channels
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    wider: usize,
     /// Rows of a batch
     #[arg(long, value_name = "ROWS", default_value_t = 128)]
     batch: usize,
@@ -61,7 +64,12 @@ struct Line {
 
 /// Measures and prints.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
-    let preset = preset(&args.preset)?;
+    let mut preset = preset(&args.preset)?;
+    for tree in &mut preset.structure.trees {
+        tree.components *= args.wider;
+        tree.levels.iter_mut().for_each(|level| level.channels *= args.wider);
+    }
+    preset.structure.check()?;
     if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
         return Err(mistake("expected a batch from 1 to 65536 rows, and at least one round of one step"));
     }

@@ -2,6 +2,7 @@
 
 mod card;
 mod circuit;
+mod gradients;
 mod guarding;
 mod layout;
 mod learning;

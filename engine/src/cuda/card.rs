@@ -24,17 +24,19 @@ const SOURCE: &str = concat!(
 );
 
 /// Kernels that need more shared memory than a block gets unasked, with how much.
-const SHARED: [(&str, u32); 10] = [
+const SHARED: [(&str, u32); 12] = [
     ("mix_up_small", 110_592),
+    ("mix_up_flat", 55_296),
     ("mix_up_large", 81_920),
-    ("mix_up_huge", 139_264),
-    ("mix_down_small", 40_960),
-    ("mix_down_tall", 34_816),
-    ("mix_down_huge", 67_584),
-    ("gradient_small", 41_472),
-    ("gradient_large", 74_240),
-    ("gradient_tall", 34_816),
-    ("gradient_huge", 67_584),
+    ("mix_up_huge", 221_184),
+    ("mix_down_small", 61_440),
+    ("mix_down_tall", 92_160),
+    ("mix_down_huge", 108_544),
+    ("gradient_small", 63_488),
+    ("gradient_flat", 96_256),
+    ("gradient_large", 112_640),
+    ("gradient_tall", 89_088),
+    ("gradient_huge", 79_104),
 ];
 
 const OTHERS: [&str; 11] = [

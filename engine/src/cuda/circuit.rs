@@ -148,6 +148,9 @@ impl Circuit {
         let deep = below.channels >= 128 && rows.is_multiple_of(128);
         match () {
             () if deep && self.enough(tiles(128, 64)) => self.card.launch("mix_up_huge", &args, tiles(128, 64), 512),
+            () if below.channels <= 32 && self.enough(tiles(64, 64)) => {
+                self.card.launch("mix_up_flat", &args, tiles(32, 64), 128)
+            }
             () if self.enough(tiles(64, 64)) => self.card.launch("mix_up_large", &args, tiles(64, 64), 256),
             () => self.card.launch("mix_up_small", &args, tiles(32, 32), 128),
         }

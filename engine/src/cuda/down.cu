@@ -23,11 +23,10 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
     const float* dphi = s.above.dphi + ((size_t)p * s.rows + b0) * wide;
     const float* others = s.others + ((size_t)j * s.rows + b0) * wide;
     const float* w = s.weights + (size_t)s.matrix[j] * depth * s.below.wide + a0;
-    const int STAGE = T::BM * T::LINE + T::BK * (T::BN + 8);
+    const int LINES = T::BM * T::LINE, STAGE = 2 * LINES + T::BK * (T::BN + 8);
     const int QUADS = T::BM * T::BK / 4 / T::GROUP; // numbers of dψ that a thread makes, by four
-    float* stage = shared + group * 2 * STAGE;
+    float* stage = shared + group * T::STAGES * STAGE;
     float acc[T::MF][T::NF][4], by[QUADS];
-    float4 x[QUADS], y[QUADS];
     clear<T>(acc);
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
@@ -35,44 +34,37 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
         int top = s.above.top[(size_t)p * s.rows + row];
         by[i] = top < 0 || s.below.top[(size_t)j * s.rows + row] < 0 ? 0.0f : inverse(top);
     }
-    auto fetch = [&](int step) {
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
-            int at = thread + i * T::GROUP, r = at / (T::BK / 4), k = step * T::BK + at % (T::BK / 4) * 4;
-            bool valid = k < wide;
-            x[i] = valid ? *(const float4*)(dphi + (size_t)r * wide + k) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            y[i] = valid ? *(const float4*)(others + (size_t)r * wide + k) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    auto load = [&](int turn) {
+        const int k = (group + turn * T::GROUPS) * T::BK;
+        float* to = stage + turn % T::STAGES * STAGE;
+        if (k < depth) {
+            load_lines<T, T::BM>(to, dphi, wide, T::BM, k, wide, thread);
+            load_lines<T, T::BM>(to + LINES, others, wide, T::BM, k, wide, thread);
+            load_columns<T, T::BN>(to + 2 * LINES, w, s.below.wide, k, depth, s.below.wide - a0, thread);
         }
-    };
-    auto store = [&](float* to) {
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
-            int at = thread + i * T::GROUP;
-            float f = by[i];
-            float4 value = make_float4(x[i].x * f * y[i].x, x[i].y * f * y[i].y, x[i].z * f * y[i].z, x[i].w * f * y[i].w);
-            *(float4*)(to + at / (T::BK / 4) * T::LINE + at % (T::BK / 4) * 4) = value;
-        }
-    };
-    auto load = [&](int step, float* to) {
-        load_columns<T, T::BN>(to + T::BM * T::LINE, w, s.below.wide, step * T::BK, depth, s.below.wide - a0, thread);
         copies_end();
     };
-    int turn = 0;
-    if (group < steps) {
-        fetch(group);
-        load(group, stage);
-        store(stage);
-    }
-    for (int step = group; step < steps; step += T::GROUPS, turn ^= 1) {
-        float *now = stage + turn * STAGE, *next = stage + (turn ^ 1) * STAGE;
-        bool more = step + T::GROUPS < steps;
-        if (more) fetch(step + T::GROUPS);
-        copies_wait<0>();
+    auto combine = [&](float* x) {
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) {
+            const int at = thread + i * T::GROUP, place = at / (T::BK / 4) * T::LINE + at % (T::BK / 4) * 4;
+            const float4 d = *(const float4*)(x + place), o = *(const float4*)(x + LINES + place);
+            const float f = by[i];
+            *(float4*)(x + place) = make_float4(d.x * f * o.x, d.y * f * o.y, d.z * f * o.z, d.w * f * o.w);
+        }
+    };
+#pragma unroll
+    for (int turn = 0; turn < T::STAGES - 1; turn++) load(turn);
+    for (int turn = 0; group + turn * T::GROUPS < steps; turn++) {
+        float* now = stage + turn % T::STAGES * STAGE;
+        copies_wait<T::STAGES - 2>();
         group_sync<T>(group);
-        if (more) load(step + T::GROUPS, next);
-        multiply<T, T::LINE, 1, 1, T::BN + 8, false>(acc, now + m * T::LINE, now + T::BM * T::LINE + n, 0);
-        if (more) store(next);
+        load(turn + T::STAGES - 1);
+        combine(now);
+        group_sync<T>(group);
+        multiply<T, T::LINE, 1, 1, T::BN + 8, false>(acc, now + m * T::LINE, now + 2 * LINES + n, 0);
     }
+    copies_wait<0>();
     __syncthreads();
     put<T>(shared + group * T::BM * T::OUT, acc, m, n, [](int) { return 1.0f; });
     __syncthreads();
@@ -89,9 +81,11 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
 }
 
 typedef Shape<32, 32, 32, 32, 16, 2, 4> Small;
+typedef Shape<64, 32, 32, 32, 16, 2, 4> Flat;
 typedef Shape<64, 64, 32, 64, 16, 2, 4> Large;
-typedef Shape<128, 64, 64, 16, 16, 2, 1> Tall;
-typedef Shape<128, 128, 64, 32, 16, 2, 1> Huge;
+typedef Shape<128, 64, 32, 32, 32, 2, 1> Tall;
+typedef Shape<128, 128, 64, 32, 32, 2, 1> Huge;
+typedef Shape<128, 128, 64, 32, 16, 3, 1> HugeGradient;
 
 extern "C" __global__ void __launch_bounds__(128) mix_down_small(const __grid_constant__ Down s) { mix_down<Small>(s); }
 extern "C" __global__ void __launch_bounds__(256, 2) mix_down_tall(const __grid_constant__ Down s) { mix_down<Tall>(s); }
@@ -144,63 +138,58 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
     const int* nodes = s.nodes + s.first[part.matrix];
     const float *dphi = s.above.dphi, *others = s.others, *phi = s.below.phi, *factor = s.factor;
     const int *above_top = s.above.top, *below_top = s.below.top, *parent = s.parent;
-    const int LINE_C = T::BM + 8, LINE_A = T::BN + 8, STAGE = T::BK * (LINE_C + LINE_A + 1);
+    const int LINE_C = T::BM + 8, LINE_A = T::BN + 8, STAGE = T::BK * (2 * LINE_C + LINE_A + 4);
     const int QUADS = T::BM * T::BK / 4 / T::GROUP;
-    float* stage = shared + group * 2 * STAGE;
-    float acc[T::MF][T::NF][4], by[QUADS];
-    float4 x[QUADS], y[QUADS];
+    float* stage = shared + group * T::STAGES * STAGE;
+    float acc[T::MF][T::NF][4];
     clear<T>(acc);
-    auto fetch = [&](int step) {
-        const int j = nodes[step / each], b0 = step % each * T::BK, p = parent[j];
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
-            int at = thread + i * T::GROUP, b = b0 + at / (T::BM / 4), c = part.c + at % (T::BM / 4) * 4;
-            bool valid = c < c_wide;
-            size_t above = (size_t)p * g.rows + b, below = (size_t)j * g.rows + b;
-            x[i] = valid ? *(const float4*)(dphi + above * c_wide + c) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (others != 0) {
-                y[i] = valid ? *(const float4*)(others + below * c_wide + c) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-                int top = above_top[above];
-                by[i] = top < 0 || below_top[below] < 0 ? 0.0f : inverse(top);
-            } else {
-                y[i] = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-                by[i] = factor[(size_t)b * s.stride];
+    // A stage: dφ, the siblings' product, φ, then three numbers a sample: bits of the two tops (or a factor), φ's divisor.
+    auto load = [&](int turn) {
+        const int step = part.from + group + turn * T::GROUPS;
+        float *to = stage + turn % T::STAGES * STAGE, *small = to + T::BK * (2 * LINE_C + LINE_A);
+        if (step < part.until) {
+            const int j = nodes[step / each], b0 = step % each * T::BK;
+            const size_t above = (size_t)parent[j] * g.rows + b0, below = (size_t)j * g.rows + b0;
+            load_columns<T, T::BM>(to, dphi + above * c_wide + part.c, c_wide, 0, T::BK, c_wide - part.c, thread);
+            if (others != 0) load_columns<T, T::BM>(to + T::BK * LINE_C, others + below * c_wide + part.c, c_wide, 0, T::BK, c_wide - part.c, thread);
+            load_columns<T, T::BN>(to + 2 * T::BK * LINE_C, phi + below * a_wide + part.a, a_wide, 0, T::BK, a_left, thread);
+            if (thread < T::BK) {
+                copy4(small + thread, others != 0 ? (const void*)(above_top + above + thread) : (const void*)(factor + (size_t)(b0 + thread) * s.stride));
+                copy4(small + T::BK + thread, below_top + below + thread);
             }
         }
-    };
-    auto load = [&](int step, float* to) {
-        const int j = nodes[step / each], b0 = step % each * T::BK;
-        const size_t row = (size_t)j * g.rows + b0;
-        load_columns<T, T::BN>(to + T::BK * LINE_C, phi + row * a_wide + part.a, a_wide, 0, T::BK, a_left, thread);
         copies_end();
-        if (thread < T::BK) to[T::BK * (LINE_C + LINE_A) + thread] = inverse(below_top[row + thread]);
     };
-    auto store = [&](float* to) {
+    auto combine = [&](float* x) {
+        float* small = x + T::BK * (2 * LINE_C + LINE_A);
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
-            int at = thread + i * T::GROUP;
-            float f = by[i];
-            float4 value = make_float4(x[i].x * f * y[i].x, x[i].y * f * y[i].y, x[i].z * f * y[i].z, x[i].w * f * y[i].w);
-            *(float4*)(to + at / (T::BM / 4) * LINE_C + at % (T::BM / 4) * 4) = value;
+            const int at = thread + i * T::GROUP, k = at / (T::BM / 4), place = k * LINE_C + at % (T::BM / 4) * 4;
+            const float4 d = *(const float4*)(x + place);
+            float4 o = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+            float f = small[k];
+            if (others != 0) {
+                const int top = __float_as_int(f);
+                f = top < 0 || __float_as_int(small[T::BK + k]) < 0 ? 0.0f : inverse(top);
+                o = *(const float4*)(x + T::BK * LINE_C + place);
+            }
+            *(float4*)(x + place) = make_float4(d.x * f * o.x, d.y * f * o.y, d.z * f * o.z, d.w * f * o.w);
         }
+        if (thread < T::BK) small[2 * T::BK + thread] = inverse(__float_as_int(small[T::BK + thread]));
     };
-    int turn = 0;
-    const int first = part.from + group;
-    if (first < part.until) {
-        fetch(first);
-        load(first, stage);
-        store(stage);
-    }
-    for (int step = first; step < part.until; step += T::GROUPS, turn ^= 1) {
-        float *now = stage + turn * STAGE, *next = stage + (turn ^ 1) * STAGE;
-        bool more = step + T::GROUPS < part.until;
-        if (more) fetch(step + T::GROUPS);
-        copies_wait<0>();
+#pragma unroll
+    for (int turn = 0; turn < T::STAGES - 1; turn++) load(turn);
+    for (int turn = 0; part.from + group + turn * T::GROUPS < part.until; turn++) {
+        float* now = stage + turn % T::STAGES * STAGE;
+        copies_wait<T::STAGES - 2>();
         group_sync<T>(group);
-        if (more) load(step + T::GROUPS, next);
-        multiply<T, 1, LINE_C, 1, LINE_A, true>(acc, now + m, now + T::BK * LINE_C + n, now + T::BK * (LINE_C + LINE_A));
-        if (more) store(next);
+        load(turn + T::STAGES - 1);
+        combine(now);
+        group_sync<T>(group);
+        const float* scale = now + T::BK * (2 * LINE_C + LINE_A + 2);
+        multiply<T, 1, LINE_C, 1, LINE_A, true>(acc, now + m, now + 2 * T::BK * LINE_C + n, scale);
     }
+    copies_wait<0>();
     __syncthreads();
     put<T>(shared + group * T::BM * T::OUT, acc, m, n, [](int) { return 1.0f; });
     __syncthreads();
@@ -217,6 +206,7 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) gradient_small(const __grid_constant__ Gradient s) { gradient<Small>(s); }
+extern "C" __global__ void __launch_bounds__(256, 2) gradient_flat(const __grid_constant__ Gradient s) { gradient<Flat>(s); }
 extern "C" __global__ void __launch_bounds__(256, 2) gradient_large(const __grid_constant__ Gradient s) { gradient<Large>(s); }
 extern "C" __global__ void __launch_bounds__(256, 2) gradient_tall(const __grid_constant__ Gradient s) { gradient<Tall>(s); }
-extern "C" __global__ void __launch_bounds__(256, 2) gradient_huge(const __grid_constant__ Gradient s) { gradient<Huge>(s); }
+extern "C" __global__ void __launch_bounds__(256, 2) gradient_huge(const __grid_constant__ Gradient s) { gradient<HugeGradient>(s); }

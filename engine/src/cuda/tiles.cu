@@ -44,6 +44,10 @@ __device__ __forceinline__ void copy16(float* to, const float* from, bool valid)
     int bytes = valid ? 16 : 0; // the rest is zeros
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
 }
+__device__ __forceinline__ void copy4(void* to, const void* from) {
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from) : "memory");
+}
 __device__ __forceinline__ void copies_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int LEFT> __device__ __forceinline__ void copies_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
@@ -88,6 +92,15 @@ __device__ __forceinline__ void load_columns(float* to, const float* from, size_
 // Rounds to the ten bits of TF32; the tensor core drops the rest.
 __device__ __forceinline__ u32 tf32(float x) { return __float_as_uint(x) + 0x1000u; }
 
+// Four 8 × 4 pieces of lines of k, as a product wants them; a lane names the line of one row.
+__device__ __forceinline__ void load_pieces(u32 (&to)[4], const float* line) {
+    u32 address = (u32)__cvta_generic_to_shared(line);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address));
+#pragma unroll
+    for (int i = 0; i < 4; i++) to[i] += 0x1000u;
+}
+
 // acc += A Bᵀ over BK. A(m,k) = a[m·AM + k·AK], B(n,k) = b[n·BN + k·BK]; `scale`, if there is one, multiplies B by its k.
 template <class T, int AM, int AK, int BN, int BK, bool SCALED>
 __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const float* a, const float* b, const float* scale) {
@@ -99,6 +112,10 @@ __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const fl
         float low = SCALED ? scale[k + t] : 1.0f, high = SCALED ? scale[k + t + 4] : 1.0f;
 #pragma unroll
         for (int i = 0; i < T::MF; i++) {
+            if (AK == 1) {
+                load_pieces(x[i], a + (16 * i + (lane & 15)) * AM + k + (lane >> 4) * 4);
+                continue;
+            }
             const float* from = a + (16 * i + g) * AM + (k + t) * AK;
             x[i][0] = tf32(from[0]);
             x[i][1] = tf32(from[8 * AM]);
@@ -107,6 +124,14 @@ __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const fl
         }
 #pragma unroll
         for (int j = 0; j < T::NF; j++) {
+            if (BK == 1) {
+                u32 both[4]; // of j and j + 1
+                if (j % 2 == 0) {
+                    load_pieces(both, b + (8 * j + (lane >> 4) * 8 + (lane & 7)) * BN + k + (lane >> 3 & 1) * 4);
+                    y[j][0] = both[0], y[j][1] = both[1], y[j + 1][0] = both[2], y[j + 1][1] = both[3];
+                }
+                continue;
+            }
             const float* from = b + (8 * j + g) * BN + (k + t) * BK;
             y[j][0] = tf32(SCALED ? from[0] * low : from[0]);
             y[j][1] = tf32(SCALED ? from[4 * BK] * high : from[4 * BK]);

@@ -192,7 +192,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         const Layer& layer = s.tops[t];
         const int top = layer.top[b];
         const double scale = top < 0 ? 0.0 : layer.scale[b] + exponent(top);
-        const float factor = (float)exp(scale - most);
+        const float factor = s.trees == 1 ? 1.0f : (float)exp(scale - most);
         if (top >= 0) lost += lost_after(layer.lost[b], top) * factor;
         else
             for (int a = lane; a < layer.real; a += 32) layer.phi[(size_t)b * layer.wide + a] = 1.0f;
@@ -271,6 +271,7 @@ struct Rows {
     const float* counts; // (blocks of the guard, all weights): flows of samples that were computed again
     u64 stride;          // from part to part
     int rows, real, wide, parts;
+    int before, padding; // rows of the kinds before this one
 };
 
 struct Update {
@@ -307,22 +308,27 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) { return make_float4(
 // only fill a row up have zero weights and stay so.
 extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__ Update u) {
     const int lane = threadIdx.x & 31;
-    int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, kind = 0;
-    while (kind < u.kinds && row >= u.all[kind].rows) row -= u.all[kind++].rows;
-    if (kind == u.kinds) return;
-    const Rows& r = u.all[kind];
+    int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, kind = -1;
+    if (row >= u.rows) return;
+    for (int k = 0; k < u.kinds; k += 32) kind += __popc(__ballot_sync(~0u, k + lane < u.kinds && u.all[k + lane].before <= row));
+    const Rows r = u.all[kind];
+    row -= r.before;
     const Numbers n = u.numbers[u.clock->slot];
     const size_t start = (size_t)row * r.wide;
     float *weights = r.weights + start, *first = r.first + start, *second = r.second + start;
     const float *sums = r.sums + start, *counts = r.counts + start;
     const int wide = r.wide, parts = r.parts;
     const u64 stride = r.stride;
+    bool guarded = false;
+    for (int k = lane; k < u.guards; k += 32) guarded |= u.guarded[k] != 0;
+    guarded = __any_sync(~0u, guarded);
     auto flow = [&](int a, float4 w) {
         float4 d = make_float4(0.0f, 0.0f, 0.0f, 0.0f), count = d;
 #pragma unroll 8
         for (int part = 0; part < parts; part++) d = plus(d, *(const float4*)(sums + part * stride + a));
-        for (int guard = 0; guard < u.guards; guard++)
-            if (u.guarded[guard]) count = plus(count, *(const float4*)(counts + guard * u.guard_stride + a));
+        if (guarded)
+            for (int guard = 0; guard < u.guards; guard++)
+                if (u.guarded[guard]) count = plus(count, *(const float4*)(counts + guard * u.guard_stride + a));
         const float penalty = u.rule == 2 ? 0.0f : n.penalty;
         return make_float4(w.x * (d.x + penalty * w.x) + count.x, w.y * (d.y + penalty * w.y) + count.y,
                            w.z * (d.z + penalty * w.z) + count.z, w.w * (d.w + penalty * w.w) + count.w);

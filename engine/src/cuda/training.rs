@@ -1,10 +1,11 @@
 //! A training run on a card. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
 //! and the numbers of the rule, and fetches losses when somebody wants to see them.
 
-use super::card::{Card, Graph, Room};
+use super::card::{Graph, Room};
 use super::circuit::Circuit;
+use super::gradients::{Gradients, Moving};
 use super::guarding::Guarding;
-use super::layout::{LayerArgs, Place, mixing_of, padded_rows, wide};
+use super::layout::{Place, mixing_of, padded_rows};
 use super::learning::Learning;
 use crate::device::Precision;
 use crate::error::{Error, Result};
@@ -12,7 +13,6 @@ use crate::loss::Loss;
 use crate::model::Model;
 use crate::optim::{Moments, Rule, Step};
 use crate::settings::{Data, Settings};
-use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
 use cudarc::driver::DeviceRepr;
 use std::collections::HashMap;
@@ -21,12 +21,9 @@ use std::collections::HashMap;
 const SLOTS: usize = 64;
 /// Numbers of rows that are sent ahead where the data do not stay on the card, at most.
 const STAGED: usize = 1 << 26;
-/// Samples of a step of the dW kernels (BK in `down.cu`).
-const SAMPLES_AT_ONCE: usize = 16;
 
 // SAFETY (all of these): plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernels.
 unsafe impl DeviceRepr for FillArgs {}
-unsafe impl DeviceRepr for GradientArgs {}
 unsafe impl DeviceRepr for UpdateArgs {}
 unsafe impl DeviceRepr for FinishArgs {}
 
@@ -83,41 +80,6 @@ struct FillArgs {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Part {
-    source: i32,
-    matrix: i32,
-    c: i32,
-    a: i32,
-    from: i32,
-    until: i32,
-    out: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Source {
-    below: LayerArgs,
-    above: LayerArgs,
-    others: u64,
-    factor: u64,
-    parent: u64,
-    nodes: u64,
-    first: u64,
-    stride: i32,
-    columns: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct GradientArgs {
-    sources: u64,
-    parts: u64,
-    sums: u64,
-    rows: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
 struct RowsArgs {
     weights: u64,
     first: u64,
@@ -129,6 +91,8 @@ struct RowsArgs {
     real: i32,
     wide: i32,
     parts: i32,
+    before: i32,
+    padding: i32,
 }
 
 #[repr(C)]
@@ -195,9 +159,7 @@ pub struct Training {
     codes: Room<f32>,
     placing: (Room<i32>, Room<f32>, Room<f32>, usize), // places, offset, scale, shifts
     dropping: Room<Dropping>,
-    sources: Room<Source>,
-    parts: Vec<(&'static Tile, Room<Part>)>,
-    sums: Room<f32>,
+    gradients: Gradients,
     moving: Room<RowsArgs>,
     moving_rows: usize,
     guard: Guarding,
@@ -233,7 +195,7 @@ impl Training {
         let dropping = drop_rooms(&mut circuit, settings)?;
         circuit.set_top_layers()?;
         let guard = Guarding::new(&mut circuit, settings.batch)?;
-        let (sources, parts, moving, sums) = gradient_parts(&mut circuit, rows)?;
+        let (gradients, moving) = Gradients::new(&mut circuit)?;
         let card = &mut circuit.card;
         let shifts = placing.places.len() / width;
         let mut training = Self {
@@ -250,9 +212,7 @@ impl Training {
             codes: card.room(256)?,
             placing: (card.keep(placing.places)?, card.keep(placing.offset)?, card.keep(placing.scale)?, shifts),
             dropping: card.keep(&dropping)?,
-            sources: card.keep(&sources)?,
-            parts: keep_parts(card, &parts)?,
-            sums: card.room(sums)?,
+            gradients,
             moving: Room::none(),
             moving_rows: moving.iter().map(|(_, place, _)| place.matrices * place.rows).sum(),
             guard,
@@ -270,20 +230,26 @@ impl Training {
     }
 
     /// Tells the update kernel what moves. Of each: columns, place, and (first, parts) of its sums.
-    fn set_moving(&mut self, moving: &[(usize, Place, (usize, usize))]) -> Result<()> {
-        let rows = |&(real, place, (sums, parts)): &(usize, Place, (usize, usize))| RowsArgs {
-            weights: self.circuit.weights.part(place.first, place.len()).at,
-            first: self.first.part(place.first, place.len()).at,
-            second: self.second.part(place.first, place.len()).at,
-            sums: self.sums.part(sums, parts * place.len()).at,
-            counts: self.guard.counts.part(place.first, place.len()).at,
-            stride: place.len() as u64,
-            rows: (place.matrices * place.rows) as i32,
-            real: real as i32,
-            wide: place.wide as i32,
-            parts: parts as i32,
+    fn set_moving(&mut self, moving: &Moving) -> Result<()> {
+        let mut before = 0;
+        let mut rows = |&(real, place, (sums, parts)): &(usize, Place, (usize, usize))| {
+            before += place.matrices * place.rows;
+            RowsArgs {
+                weights: self.circuit.weights.part(place.first, place.len()).at,
+                first: self.first.part(place.first, place.len()).at,
+                second: self.second.part(place.first, place.len()).at,
+                sums: self.gradients.sums.part(sums, parts * place.len()).at,
+                counts: self.guard.counts.part(place.first, place.len()).at,
+                stride: place.len() as u64,
+                rows: (place.matrices * place.rows) as i32,
+                real: real as i32,
+                wide: place.wide as i32,
+                parts: parts as i32,
+                before: (before - place.matrices * place.rows) as i32,
+                padding: 0,
+            }
         };
-        let all: Vec<RowsArgs> = moving.iter().map(rows).collect();
+        let all: Vec<RowsArgs> = moving.iter().map(&mut rows).collect();
         self.moving = self.circuit.card.keep(&all)?;
         Ok(())
     }
@@ -474,11 +440,7 @@ impl Training {
             leaves.flow(circuit, t, samples)?;
         }
         self.guard.launch(circuit, &root, to_leaves)?;
-        for (tile, parts) in &self.parts {
-            let gradient =
-                GradientArgs { sources: self.sources.at, parts: parts.at, sums: self.sums.at, rows: rows as i32 };
-            card.launch(tile.kernel, &gradient, parts.len, tile.threads)?;
-        }
+        self.gradients.launch(card, rows)?;
         card.launch("update", &self.update_args(), self.moving_rows.div_ceil(8), 256)?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.step(circuit, t, samples, self.update_args())?;
@@ -555,133 +517,6 @@ fn drop_rooms(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping
         }
     }
     Ok(all)
-}
-
-type Moving = Vec<(usize, Place, (usize, usize))>;
-
-/// One shape of the dW kernel.
-struct Tile {
-    kernel: &'static str,
-    threads: u32,
-    c: usize,
-    a: usize,
-}
-
-static TILES: [Tile; 4] = [
-    Tile { kernel: "gradient_small", threads: 128, c: 32, a: 32 },
-    Tile { kernel: "gradient_large", threads: 256, c: 64, a: 64 },
-    Tile { kernel: "gradient_tall", threads: 256, c: 128, a: 64 },
-    Tile { kernel: "gradient_huge", threads: 256, c: 128, a: 128 },
-];
-
-/// The shape for a matrix: small ones for little work, else as large as the matrix fills.
-fn tile_of(rows: usize, c: usize, a: usize) -> usize {
-    match (c >= 128, a) {
-        _ if rows < 512 => 0,
-        (true, 128..) => 3,
-        (true, 64..) => 2,
-        _ => 1,
-    }
-}
-
-fn keep_parts(card: &mut Card, parts: &[Vec<Part>; 4]) -> Result<Vec<(&'static Tile, Room<Part>)>> {
-    let used = TILES.iter().zip(parts).filter(|(_, parts)| !parts.is_empty());
-    used.map(|(tile, parts)| Ok((tile, card.keep(parts)?))).collect()
-}
-
-/// Cuts all dW into tiles and, where few tiles sum over many samples, into parts of the sum.
-fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<(Vec<Source>, [Vec<Part>; 4], Moving, usize)> {
-    let blocks = 2 * circuit.card.processors(); // wanted for each level
-    let mut parts: [Vec<Part>; 4] = Default::default();
-    let (mut sources, mut moving, mut sums) = (Vec::new(), Vec::new(), 0);
-    let steps_of_node = rows / SAMPLES_AT_ONCE;
-    let mut add = |source: Source, place: Place, nodes: &[usize], first: usize, splits: usize, left: usize| {
-        let kind = tile_of(rows, place.rows, place.wide);
-        let tile = &TILES[kind];
-        let (c_tiles, a_tiles) = (place.rows.div_ceil(tile.c), (source.below.wide as usize).div_ceil(tile.a));
-        for (matrix, &nodes) in nodes.iter().enumerate() {
-            let steps = nodes * steps_of_node;
-            let each = steps.div_ceil(splits);
-            for (split, c, a) in
-                (0..splits).flat_map(|split| (0..c_tiles).flat_map(move |c| (0..a_tiles).map(move |a| (split, c, a))))
-            {
-                parts[kind].push(Part {
-                    source: sources.len() as i32,
-                    matrix: matrix as i32,
-                    c: (c * tile.c) as i32,
-                    a: (a * tile.a) as i32,
-                    from: (split * each).min(steps) as i32,
-                    until: ((split + 1) * each).min(steps) as i32,
-                    out: (first + split * place.len() + matrix * place.rows * place.wide + left) as u64,
-                });
-            }
-        }
-        sources.push(source);
-    };
-    let splits_of = |place: Place, nodes: usize| {
-        let tile = &TILES[tile_of(rows, place.rows, place.wide)];
-        let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.wide.div_ceil(tile.a);
-        blocks.div_ceil(tiles).clamp(1, (nodes * steps_of_node).div_ceil(8).max(1))
-    };
-    for t in 0..circuit.trees.len() {
-        let tree = &circuit.structure.trees[t];
-        let stages: Vec<(usize, usize, usize, u64, u64)> = circuit.trees[t]
-            .stages
-            .iter()
-            .filter_map(|stage| stage.level.map(|l| (l, stage.below, stage.above, stage.others.at, stage.parent.at)))
-            .collect();
-        for (l, below, above, others, parent) in stages {
-            let place = circuit.places.levels[t][l - 1];
-            let nodes_of = tree.levels[l - 1].nodes_of();
-            let counts: Vec<usize> = nodes_of.iter().map(Vec::len).collect();
-            let mut first_node = vec![0i32];
-            counts.iter().for_each(|count| first_node.push(first_node[first_node.len() - 1] + *count as i32));
-            let nodes: Vec<i32> = nodes_of.iter().flatten().map(|&node| node as i32).collect();
-            let (nodes, first_node) = (circuit.card.keep(&nodes)?, circuit.card.keep(&first_node)?);
-            let layers = &circuit.trees[t].layers;
-            let source = Source {
-                below: layers[below].args(),
-                above: layers[above].args(),
-                others,
-                factor: 0,
-                parent,
-                nodes: nodes.at,
-                first: first_node.at,
-                stride: 0,
-                columns: place.wide as i32,
-            };
-            let splits = splits_of(place, counts.iter().copied().max().unwrap_or(1));
-            add(source, place, &counts, sums, splits, 0);
-            moving.push((tree.channels(l - 1), place, (sums, splits)));
-            sums += splits * place.len();
-        }
-    }
-    if circuit.structure.class_rows == ClassRows::Mixing {
-        let place = circuit.places.classes;
-        let zero = circuit.card.keep(&[0i32])?;
-        let bounds = circuit.card.keep(&[0i32, 1])?;
-        let splits = splits_of(place, 1);
-        for (t, tree) in circuit.trees.iter().enumerate() {
-            let top = tree.layers[tree.layers.len() - 1].args();
-            let classes = circuit.structure.classes;
-            let above = LayerArgs { dphi: circuit.dpsi.at, real: classes as i32, wide: wide(classes) as i32, ..top };
-            let source = Source {
-                below: top,
-                above,
-                others: 0,
-                factor: circuit.factor.at + 4 * t as u64,
-                parent: zero.at,
-                nodes: zero.at,
-                first: bounds.at,
-                stride: circuit.trees.len() as i32,
-                columns: place.wide as i32,
-            };
-            add(source, place, &[1], sums, splits, circuit.places.left[t]);
-        }
-        moving.push((place.wide, place, (sums, splits)));
-        sums += splits * place.len();
-    }
-    Ok((sources, parts, moving, sums))
 }
 
 /// Bytes and what they stand for, if there are at most 256 different numbers.

@@ -24,7 +24,7 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
     if (j >= 0) {
         const float* phi = s.below.phi + ((size_t)j * s.rows + b0) * depth;
         const float* w = s.weights + ((size_t)s.matrix[j] * s.above.real + c0) * depth;
-        float* stage = shared + group * T::STAGES * STAGE;
+        float* stage = shared + group * min(steps, T::STAGES) * STAGE;
         auto load = [&](int step) {
             float* to = stage + step % T::STAGES * STAGE;
             load_lines<T, T::BM>(to, phi, depth, T::BM, step * T::BK, depth, thread);
@@ -51,8 +51,16 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         int top = j < 0 ? -1 : top_j[row];
         return top < 0 ? -1.0f : inverse(top);
     });
-    __syncthreads();
     const int children[4] = {s.child[4 * p], s.child[4 * p + 1], s.child[4 * p + 2], s.child[4 * p + 3]};
+    int* seen = (int*)(shared + 4 * T::BM * T::OUT); // (BM): whether the window is not summed out
+    for (int row = threadIdx.x; row < T::BM; row += T::THREADS) {
+        const int b = b0 + row;
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 4; k++) any |= children[k] >= 0 && s.below.top[(size_t)children[k] * s.rows + b] >= 0;
+        seen[row] = any && (s.above.drop == 0 || s.above.drop[(size_t)p * s.rows + b] == 0);
+    }
+    __syncthreads();
     const int QUADS = T::BN / 4;
     for (int i = threadIdx.x; i < T::BM * QUADS; i += T::THREADS) {
         const int row = i / QUADS, c = i % QUADS * 4, b = b0 + row;
@@ -70,11 +78,7 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         float largest = fmaxf(fmaxf(all.x, all.y), fmaxf(all.z, all.w));
 #pragma unroll
         for (int by = QUADS / 2; by > 0; by /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, by));
-        bool seen = s.above.drop == 0 || s.above.drop[(size_t)p * s.rows + b] == 0;
-        bool any = false;
-#pragma unroll
-        for (int k = 0; k < 4; k++) any |= children[k] >= 0 && s.below.top[(size_t)children[k] * s.rows + b] >= 0;
-        if (c == 0 && seen && any) atomicMax(s.above.top + (size_t)p * s.rows + b, __float_as_int(largest));
+        if (c == 0 && seen[row]) atomicMax(s.above.top + (size_t)p * s.rows + b, __float_as_int(largest));
         if (c0 + c >= s.above.wide) continue;
         *(float4*)(s.above.phi + ((size_t)p * s.rows + b) * s.above.wide + c0 + c) = all;
         if (s.others != 0) {
@@ -105,11 +109,14 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
 extern "C" __global__ void __launch_bounds__(128) mix_up_small(const __grid_constant__ Mix s) {
     mix_up<Shape<32, 32, 32, 32, 32, 3, 4>>(s);
 }
+extern "C" __global__ void __launch_bounds__(128, 4) mix_up_flat(const __grid_constant__ Mix s) { // at most 32 channels in
+    mix_up<Shape<32, 64, 32, 64, 32, 2, 4>>(s);
+}
 extern "C" __global__ void __launch_bounds__(256, 2) mix_up_large(const __grid_constant__ Mix s) {
     mix_up<Shape<64, 64, 32, 64, 16, 2, 4>>(s);
 }
 extern "C" __global__ void __launch_bounds__(512, 1) mix_up_huge(const __grid_constant__ Mix s) {
-    mix_up<Shape<128, 64, 32, 64, 16, 2, 4>>(s);
+    mix_up<Shape<128, 64, 32, 64, 32, 2, 4>>(s);
 }
 
 // φ of a node that is the product of at most four others. A warp a row.
@@ -182,7 +189,7 @@ __device__ __forceinline__ float observed(const Leaves& s, int input, int b) {
 }
 
 // log p(x|d) in f64 of one coordinate; its table is f32.
-__device__ double log_density(const Leaves& s, int coordinate, int d, float x) {
+__device__ __noinline__ double log_density(const Leaves& s, int coordinate, int d, float x) {
     const float* table = s.tables + s.offset[coordinate];
     if (s.values[coordinate] > 0) return table[(int)x * s.layer.real + d];
     double log_sigma = table[4 * d + 3], z = ((double)x - table[4 * d]) * exp(-log_sigma);
@@ -190,7 +197,7 @@ __device__ double log_density(const Leaves& s, int coordinate, int d, float x) {
 }
 
 // log φ⁰(d) in f64.
-__device__ double log_leaf(const Leaves& s, int i, int b, int d) {
+__device__ __noinline__ double log_leaf(const Leaves& s, int i, int b, int d) {
     double sum = 0.0;
     for (int k = 0; k < s.first[i + 1] - s.first[i]; k++) {
         float x = observed(s, s.first[i] + k, b);
@@ -201,6 +208,13 @@ __device__ double log_leaf(const Leaves& s, int i, int b, int d) {
 
 #define SAMPLES 64 // a block takes one position and so many samples, one a thread
 #define AT_ONCE 32 // components in registers
+#define NUMBERS 4  // inputs asked for at once
+
+#if TF32
+#define EXP __expf
+#else
+#define EXP expf
+#endif
 
 // log φ⁰ of components d0 …; says whether anything is observed.
 __device__ __forceinline__ bool log_leaves(const Leaves& s, int i, int b, int d0, float (&log_prob)[AT_ONCE]) {
@@ -208,32 +222,36 @@ __device__ __forceinline__ bool log_leaves(const Leaves& s, int i, int b, int d0
     bool seen = false;
 #pragma unroll
     for (int d = 0; d < AT_ONCE; d++) log_prob[d] = 0.0f;
-    for (int k = 0; k < count; k++) {
-        const float x = b < s.samples ? observed(s, start + k, b) : MISSING;
-        const float* table = s.tables + s.offset[coordinate + k];
-        if (s.values[coordinate + k] > 0) {
-            if (isnan(x)) continue;
-            seen = true;
+    for (int k0 = 0; k0 < count; k0 += NUMBERS) {
+        float x[NUMBERS];
 #pragma unroll
-            for (int d = 0; d < AT_ONCE; d++)
-                if (d0 + d < m) log_prob[d] += table[(int)x * m + d0 + d];
-            continue;
-        }
-        const bool there = !isnan(x);
-        seen |= there;
+        for (int k = 0; k < NUMBERS; k++) x[k] = b < s.samples && k0 + k < count ? observed(s, start + k0 + k, b) : MISSING;
 #pragma unroll
-        for (int d = 0; d < AT_ONCE; d++) {
-            if (d0 + d >= m) break;
-            const float4 p = *(const float4*)(table + 4 * (d0 + d));
-            const float z = (x - p.x) * p.y;
-            if (there) log_prob[d] += -0.5f * z * z + p.z;
+        for (int k = 0; k < NUMBERS; k++) {
+            if (k0 + k >= count) break;
+            const float* table = s.tables + s.offset[coordinate + k0 + k];
+            const bool there = !isnan(x[k]);
+            seen |= there;
+            if (s.values[coordinate + k0 + k] > 0) {
+                if (!there) continue;
+#pragma unroll
+                for (int d = 0; d < AT_ONCE; d++) log_prob[d] += table[(int)x[k] * m + min(d0 + d, m - 1)];
+                continue;
+            }
+            const float one = there ? 1.0f : 0.0f, value = there ? x[k] : 0.0f;
+#pragma unroll
+            for (int d = 0; d < AT_ONCE; d++) {
+                const float4 p = *(const float4*)(table + 4 * min(d0 + d, m - 1)); // beyond m: not used
+                const float z = (value - p.x) * p.y;
+                log_prob[d] = fmaf(one, fmaf(-0.5f * z, z, p.z), log_prob[d]);
+            }
         }
     }
     return seen;
 }
 
-extern "C" __global__ void __launch_bounds__(SAMPLES) leaves_up(const __grid_constant__ Leaves s) {
-    __shared__ float tile[SAMPLES][AT_ONCE + 1];
+extern "C" __global__ void __launch_bounds__(SAMPLES, 12) leaves_up(const __grid_constant__ Leaves s) {
+    __shared__ float4 tile[SAMPLES][AT_ONCE / 4 + 1];
     const int t = threadIdx.x, m = s.layer.real, wide = s.layer.wide;
     const int i = blockIdx.x / (s.rows / SAMPLES), b0 = blockIdx.x % (s.rows / SAMPLES) * SAMPLES, b = b0 + t;
     const size_t row = (size_t)i * s.rows + b;
@@ -251,6 +269,7 @@ extern "C" __global__ void __launch_bounds__(SAMPLES) leaves_up(const __grid_con
     const bool outlier = seen && !(largest >= -1000.0f); // differences of f32 would lose the distance between components
     if (outlier) {
         scale = -__longlong_as_double(0x7ff0000000000000ll);
+#pragma unroll 1
         for (int d = 0; d < m; d++) scale = fmax(scale, log_leaf(s, i, b, d));
     }
     const bool finite = isfinite(scale);
@@ -260,17 +279,21 @@ extern "C" __global__ void __launch_bounds__(SAMPLES) leaves_up(const __grid_con
     s.layer.lost[row] = lost;
     for (int d0 = 0; d0 < wide; d0 += AT_ONCE) {
         if (m > AT_ONCE) log_leaves(s, i, b, d0, log_prob); // else it is still there
+        auto mantissa = [&](int d) {
+            const float value = seen ? EXP(log_prob[d] - largest) : 1.0f;
+            return d0 + d < m ? value : 0.0f;
+        };
 #pragma unroll
-        for (int d = 0; d < AT_ONCE; d++) {
-            float value = seen ? expf(log_prob[d] - largest) : 1.0f;
-            if (d0 + d >= m) value = 0.0f;
-            else if (outlier) value = finite ? expf((float)(log_leaf(s, i, b, d0 + d) - scale)) : 0.0f;
-            tile[t][d] = value;
-        }
+        for (int d = 0; d < AT_ONCE; d += 4) tile[t][d / 4] = make_float4(mantissa(d), mantissa(d + 1), mantissa(d + 2), mantissa(d + 3));
+        if (outlier)
+#pragma unroll 1
+            for (int d = 0; d < AT_ONCE && d0 + d < m; d++)
+                ((float*)tile[t])[d] = finite ? expf((float)(log_leaf(s, i, b, d0 + d) - scale)) : 0.0f;
         __syncthreads();
-        for (int at = t; at < SAMPLES * AT_ONCE; at += SAMPLES) {
-            const int r = at / AT_ONCE, d = at % AT_ONCE;
-            if (d0 + d < wide) s.layer.phi[((size_t)i * s.rows + b0 + r) * wide + d0 + d] = tile[r][d];
+#pragma unroll
+        for (int at = t; at < SAMPLES * AT_ONCE / 4; at += SAMPLES) {
+            const int r = at / (AT_ONCE / 4), q = at % (AT_ONCE / 4);
+            if (d0 + 4 * q < wide) *(float4*)(s.layer.phi + ((size_t)i * s.rows + b0 + r) * wide + d0 + 4 * q) = tile[r][q];
         }
         __syncthreads();
     }
