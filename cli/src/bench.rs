@@ -154,7 +154,7 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
-    let prepared = Prepared::new(&model.weights, false);
+    let prepared = Prepared::new(&model.weights);
     let (mut activations, mut frame, logs) = (Activations::new(), Batch::default(), OnceLock::new());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
@@ -188,7 +188,7 @@ fn train_on_card(args: &Args, random: &RandomImages, settings: Settings, on: (De
 /// Seconds of scoring one batch that lies on a GPU; scores stay there.
 fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> Result<f64> {
     let model = &random.model;
-    let prepared = Prepared::new(&model.weights, false);
+    let prepared = Prepared::new(&model.weights);
     let mut scoring = Scoring::new(on, &model.structure, &model.weights, &prepared, args.batch, false)?;
     let mut frame = Batch::default();
     model.fill(&random.values[..args.batch * model.structure.width()], (0, 0), &mut frame);
@@ -209,7 +209,7 @@ fn limit(args: &Args) -> (f64, f64) {
     let args = Args { steps: args.steps.min(5), ..args.clone() };
     let arch = arch();
     let measure = |depth: usize| {
-        let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)), false);
+        let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)));
         let (phi, mut psi) = (vec![0.5; SIDE * depth], vec![0.0; SIDE * SIDE]);
         let measured = best_of(&args, || {
             let rows = psi.par_chunks_mut(ROWS * SIDE).zip(phi.par_chunks(ROWS * depth));

@@ -1,7 +1,9 @@
 //! An NVIDIA GPU. Kernels are CUDA C, compiled on the machine that runs them.
 
+mod args;
 mod card;
 mod circuit;
+mod codes;
 mod gradients;
 mod guarding;
 mod layout;

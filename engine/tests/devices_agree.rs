@@ -48,7 +48,7 @@ fn scores_and_flows_agree_with_the_reference() {
         let rows = draw.from(1, 150);
         let (missing, reach) = (draw.0.uniform(), [3.0, 1e3, 1e6][draw.from(0, 2)]);
         let batch = random_models::batch(&structure, rows, missing, reach, draw);
-        let prepared = Prepared::new(&weights, true);
+        let prepared = Prepared::new(&weights);
         let on = (ordinal, Precision::F32);
         let mut scoring = Scoring::new(on, &structure, &weights, &prepared, rows, true).unwrap();
         scoring.lay(&batch).unwrap();
@@ -125,7 +125,7 @@ fn train_alike(model: &Model, settings: &Settings, data: &Data<'_>, steps: usize
         assert_eq!((a.labelled, a.rows), (b.labelled, b.rows), "{what}");
     }
     gpu.pull().unwrap();
-    let (a, b) = (Prepared::new(&cpu.model().weights, false), Prepared::new(&gpu.model().weights, false));
+    let (a, b) = (Prepared::new(&cpu.model().weights), Prepared::new(&gpu.model().weights));
     let mut worst = 0.0f32;
     for (t, tree) in model.structure.trees.iter().enumerate() {
         for (l, level) in tree.levels.iter().enumerate() {
@@ -296,11 +296,12 @@ fn the_preset_agrees() {
     let values: Vec<f32> =
         (0..256 * 784).map(|_| if draw.0.chance(0.7) { 0.0 } else { draw.0.below(256) as f32 }).collect();
     let labels: Vec<i64> = (0..256).map(|row| row % 10).collect();
-    let mut model = Model::random(preset.structure.clone(), 1.0, 3);
+    let weights = random_models::weights(&preset.structure, 1.0, draw); // components that differ
+    let mut model = Model { weights, ..Model::random(preset.structure.clone(), 1.0, 3) };
     model.scaling = preset.scaling;
     let data = Data::new(&values, &labels);
     train_alike(&model, &preset.settings, &data, 3, "mnist-ht");
-    let prepared = Prepared::new(&model.weights, false);
+    let prepared = Prepared::new(&model.weights);
     let mut batch = Batch::default();
     model.fill(&values[..100 * 784], (0, 0), &mut batch);
     let logs = LogWeights::new(&model.structure, &model.weights);

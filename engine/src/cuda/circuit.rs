@@ -1,9 +1,8 @@
 //! The circuit on a card: up to the class scores, and down.
 
+use super::args::{DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixArgs, RootArgs};
 use super::card::{Card, Room};
-use super::layout::{
-    DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixArgs, Places, RootArgs, Stage, TreeRooms, families, padded_rows, wide,
-};
+use super::layout::{Places, Stage, TreeRooms, families, padded_rows, wide};
 use crate::device::Precision;
 use crate::error::Result;
 use crate::structure::Structure;

@@ -1,13 +1,14 @@
 //! dW of every level and of the class rows, in tiles (`down.cu`).
 
+use super::args::LayerArgs;
 use super::card::{Card, Room};
 use super::circuit::Circuit;
-use super::layout::{LayerArgs, Place, wide};
+use super::layout::{Place, wide};
 use crate::error::Result;
 use crate::structure::ClassRows;
 use cudarc::driver::DeviceRepr;
 
-// SAFETY: plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernels.
+// SAFETY: plain numbers and addresses, the same fields in the same order as in the kernel.
 unsafe impl DeviceRepr for GradientArgs {}
 
 #[repr(C)]
@@ -149,7 +150,9 @@ fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<(Vec<Source>, [V
             .collect();
         for (l, below, above, others, parent) in stages {
             let place = circuit.places.levels[t][l - 1];
-            let nodes_of = tree.levels[l - 1].nodes_of();
+            let level = &tree.levels[l - 1];
+            let mut nodes_of = vec![Vec::new(); level.matrices()];
+            level.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes_of[matrix as usize].push(node));
             let counts: Vec<usize> = nodes_of.iter().map(Vec::len).collect();
             let mut first_node = vec![0i32];
             counts.iter().for_each(|count| first_node.push(first_node[first_node.len() - 1] + *count as i32));

@@ -1,8 +1,8 @@
 //! What the guard kernel needs: the tree as it is, and scratch for some samples at a time (`guard.cu`).
 
+use super::args::{LeavesArgs, RootArgs};
 use super::card::Room;
 use super::circuit::Circuit;
-use super::layout::{LeavesArgs, RootArgs};
 use crate::error::Result;
 use crate::structure::Tree;
 use cudarc::driver::DeviceRepr;
@@ -10,7 +10,7 @@ use cudarc::driver::DeviceRepr;
 /// Bytes that the guard may take of the card, at most; a block of it needs room for one sample and for all counts.
 const MOST_BYTES: usize = 4 << 30;
 
-// SAFETY: plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernel.
+// SAFETY: plain numbers and addresses, the same fields in the same order as in the kernel.
 unsafe impl DeviceRepr for GuardArgs {}
 
 #[repr(C)]

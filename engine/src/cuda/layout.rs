@@ -1,5 +1,6 @@
-//! How a model lies on the card, and the arguments of its kernels, laid out as in the `.cu` files.
+//! How a model lies on the card.
 
+use super::args::LayerArgs;
 use super::card::{Card, Room};
 use crate::error::Result;
 use crate::kernel::log_sum_exp;
@@ -7,7 +8,6 @@ use crate::leaves::{Coordinate, Family};
 use crate::mixing::Mixing;
 use crate::structure::{OUTSIDE, Structure, Tree};
 use crate::weights::Weights;
-use cudarc::driver::DeviceRepr;
 
 /// Children that one window multiplies; larger ones are cut and joined afterwards.
 const WINDOW: usize = 4;
@@ -20,21 +20,6 @@ pub(super) fn wide(channels: usize) -> usize {
 /// Rows of a batch: up to a multiple of 64.
 pub(super) fn padded_rows(samples: usize) -> usize {
     samples.next_multiple_of(64).max(64)
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct LayerArgs {
-    pub phi: u64,
-    pub dphi: u64,
-    pub top: u64,
-    pub scale: u64,
-    pub lost: u64,
-    pub drop: u64,
-    pub nodes: i32,
-    pub real: i32,
-    pub wide: i32,
-    pub end: i32, // fills the struct up to what the kernels' compiler makes of it
 }
 
 /// One layer of nodes.
@@ -365,92 +350,4 @@ pub(super) fn families(weights: &Weights) -> impl Iterator<Item = &[Family]> {
 /// Where a number of a mixing lies in its panels.
 pub(super) fn mixing_of<'a>(weights: &'a Weights, which: Option<(usize, usize)>) -> &'a Mixing {
     which.map_or(&weights.classes, |(t, l)| &weights.trees[t].levels[l])
-}
-
-// SAFETY (all of these): plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernels.
-unsafe impl DeviceRepr for MixArgs {}
-unsafe impl DeviceRepr for JoinArgs {}
-unsafe impl DeviceRepr for DownArgs {}
-unsafe impl DeviceRepr for LeavesArgs {}
-unsafe impl DeviceRepr for RootArgs {}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct MixArgs {
-    pub below: LayerArgs,
-    pub above: LayerArgs,
-    pub weights: u64,
-    pub others: u64,
-    pub child: u64,
-    pub matrix: u64,
-    pub rows: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct JoinArgs {
-    pub below: LayerArgs,
-    pub above: LayerArgs,
-    pub others: u64,
-    pub child: u64,
-    pub rows: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct DownArgs {
-    pub below: LayerArgs,
-    pub above: LayerArgs,
-    pub weights: u64,
-    pub others: u64,
-    pub parent: u64,
-    pub matrix: u64,
-    pub rows: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct LeavesArgs {
-    pub layer: LayerArgs,
-    pub frame: u64,
-    pub tables: u64,
-    pub inputs: u64,
-    pub first: u64,
-    pub family: u64,
-    pub values: u64,
-    pub offset: u64,
-    pub rows: i32,
-    pub samples: i32,
-    pub frame_len: i32,
-    pub dense: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct RootArgs {
-    pub tops: u64,
-    pub left: u64,
-    pub weights: u64,
-    pub prior: u64,
-    pub label: u64,
-    pub weight: u64,
-    pub numbers: u64,
-    pub clock: u64,
-    pub psi: u64,
-    pub dpsi: u64,
-    pub factor: u64,
-    pub lost: u64,
-    pub score: u64,
-    pub cost: u64,
-    pub doubtful: u64,
-    pub seeds: u64,
-    pub beta: f64,
-    pub columns: i32,
-    pub classes: i32,
-    pub wide: i32,
-    pub trees: i32,
-    pub rows: i32,
-    pub samples: i32,
-    pub down: i32,
-    pub likelihood: i32,
 }

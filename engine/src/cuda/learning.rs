@@ -1,16 +1,17 @@
 //! Leaves that learn on the card (`leaves.cu`).
 
+use super::args::{LeavesArgs, UpdateArgs};
 use super::card::Room;
 use super::circuit::Circuit;
-use super::layout::{LeavesArgs, wide};
-use super::training::UpdateArgs;
+use super::layout::wide;
 use crate::error::Result;
 use crate::leaves::{Coordinate, Family};
 use crate::optim::Moments;
 use cudarc::driver::DeviceRepr;
 
-// SAFETY (both): plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernels.
+// SAFETY: plain numbers and addresses, the same fields in the same order as in the kernel.
 unsafe impl DeviceRepr for LearnArgs {}
+// SAFETY: plain numbers and addresses, the same fields in the same order as in the kernel.
 unsafe impl DeviceRepr for LearnStep {}
 
 #[repr(C)]

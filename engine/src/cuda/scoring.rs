@@ -1,8 +1,9 @@
 //! Questions on a card: scores, flows to the leaves, activations.
 
+use super::args::RootArgs;
 use super::card::Graph;
 use super::circuit::Circuit;
-use super::layout::{padded_rows, wide};
+use super::layout::{TreeRooms, padded_rows, wide};
 use crate::batch::Batch;
 use crate::device::{Precision, Scores};
 use crate::error::Result;
@@ -35,7 +36,8 @@ impl Scoring {
     /// Puts rows of the frame on the card.
     pub fn lay(&mut self, batch: &Batch) -> Result<()> {
         self.samples = batch.rows;
-        self.circuit.card.send(self.circuit.frame, &batch.values)
+        let values: Vec<f32> = (0..batch.rows).flat_map(|b| batch.row(b)).copied().collect();
+        self.circuit.card.send(self.circuit.frame, &values)
     }
 
     /// Queues the pass up; `dense` also computes nodes with nothing observed below them, as flows to them need.
@@ -74,10 +76,10 @@ impl Scoring {
     pub fn flows(&self, seeds: &[f32]) -> Result<Vec<Vec<f32>>> {
         let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
         card.send(circuit.seeds, seeds)?;
-        circuit.root(&super::layout::RootArgs { down: 1, ..circuit.root_args(samples) })?;
+        circuit.root(&RootArgs { down: 1, ..circuit.root_args(samples) })?;
         circuit.descend(samples, true)?;
         let rows = padded_rows(samples);
-        let flow = |tree: &super::layout::TreeRooms| {
+        let flow = |tree: &TreeRooms| {
             let layer = &tree.layers[0];
             let all = layer.nodes * rows * wide(layer.channels);
             let (phi, dphi) = (card.fetch(layer.phi.part(0, all))?, card.fetch(layer.dphi.part(0, all))?);

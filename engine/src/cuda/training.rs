@@ -1,8 +1,10 @@
 //! A training run on a card. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
 //! and the numbers of the rule, and fetches losses when somebody wants to see them.
 
+use super::args::{Cost, Dropping, FillArgs, FinishArgs, Numbers, RootArgs, RowsArgs, UpdateArgs};
 use super::card::{Graph, Room};
 use super::circuit::Circuit;
+use super::codes::codes;
 use super::gradients::{Gradients, Moving};
 use super::guarding::Guarding;
 use super::layout::{Place, mixing_of, padded_rows};
@@ -14,123 +16,12 @@ use crate::model::Model;
 use crate::optim::{Moments, Rule, Step};
 use crate::settings::{Data, Settings};
 use crate::weights::{Prepared, Weights};
-use cudarc::driver::DeviceRepr;
 use std::collections::HashMap;
 
 /// Steps sent at once, at most.
 const SLOTS: usize = 64;
 /// Numbers of rows that are sent ahead where the data do not stay on the card, at most.
 const STAGED: usize = 1 << 26;
-
-// SAFETY (all of these): plain numbers and addresses, `repr(C)`, the same fields in the same order as in the kernels.
-unsafe impl DeviceRepr for FillArgs {}
-unsafe impl DeviceRepr for UpdateArgs {}
-unsafe impl DeviceRepr for FinishArgs {}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Numbers {
-    step: u32,
-    rate: f32,
-    penalty: f32,
-    from_moment: f32,
-    from_gradient: f32,
-    second: f32,
-    leaf_rate: f32,
-    by: f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Dropping {
-    drop: u64,
-    below: f64,
-    first: i32,
-    nodes: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct FillArgs {
-    clock: u64,
-    numbers: u64,
-    picks: u64,
-    values: u64,
-    codes: u64,
-    places: u64,
-    offset: u64,
-    scale: u64,
-    labels: u64,
-    weights: u64,
-    frame: u64,
-    label: u64,
-    weight: u64,
-    tops: u64,
-    dropping: u64,
-    top_count: u64,
-    threshold: u64,
-    seed: u64,
-    width: i32,
-    frame_len: i32,
-    samples: i32,
-    rows: i32,
-    shifts: i32,
-    droppings: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RowsArgs {
-    weights: u64,
-    first: u64,
-    second: u64,
-    sums: u64,
-    counts: u64,
-    stride: u64,
-    rows: i32,
-    real: i32,
-    wide: i32,
-    parts: i32,
-    before: i32,
-    padding: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct UpdateArgs {
-    all: u64,
-    numbers: u64,
-    clock: u64,
-    guarded: u64,
-    guard_stride: u64,
-    beta1: f32,
-    beta2: f32,
-    kinds: i32,
-    rows: i32,
-    rule: i32,
-    guards: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Cost {
-    discriminative: f64,
-    generative: f64,
-    weight: f64,
-    correct: i32,
-    labelled: i32,
-    doubtful: i32,
-    padding: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct FinishArgs {
-    cost: u64,
-    sums: u64,
-    clock: u64,
-    samples: i32,
-}
 
 /// Rows of data on the card.
 #[derive(Clone, Copy)]
@@ -420,7 +311,7 @@ impl Training {
         let (samples, rows) = (settings.batch, padded_rows(settings.batch));
         card.launch("fill", &self.fill_args(values, samples, rows), rows, 256)?;
         circuit.climb(samples, false)?;
-        let root = super::layout::RootArgs {
+        let root = RootArgs {
             label: self.label.at,
             weight: self.weight.at,
             numbers: self.numbers.at,
@@ -517,27 +408,4 @@ fn drop_rooms(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping
         }
     }
     Ok(all)
-}
-
-/// Bytes and what they stand for, if there are at most 256 different numbers.
-fn codes(values: &[f32]) -> Option<(Vec<u8>, Vec<f32>)> {
-    let mut table: Vec<u32> = Vec::new();
-    let mut known = HashMap::new();
-    let mut coded = Vec::with_capacity(values.len());
-    let (mut last, mut last_code) = (None, 0);
-    for value in values {
-        let bits = if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() };
-        if last != Some(bits) {
-            last_code = *known.entry(bits).or_insert_with(|| {
-                table.push(bits);
-                table.len() - 1
-            });
-            if last_code > 255 {
-                return None;
-            }
-            last = Some(bits);
-        }
-        coded.push(last_code as u8);
-    }
-    Some((coded, table.into_iter().map(f32::from_bits).collect()))
 }

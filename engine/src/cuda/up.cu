@@ -250,7 +250,7 @@ __device__ __forceinline__ bool log_leaves(const Leaves& s, int i, int b, int d0
     return seen;
 }
 
-extern "C" __global__ void __launch_bounds__(SAMPLES, 12) leaves_up(const __grid_constant__ Leaves s) {
+extern "C" __global__ void __launch_bounds__(SAMPLES) leaves_up(const __grid_constant__ Leaves s) {
     __shared__ float4 tile[SAMPLES][AT_ONCE / 4 + 1];
     const int t = threadIdx.x, m = s.layer.real, wide = s.layer.wide;
     const int i = blockIdx.x / (s.rows / SAMPLES), b0 = blockIdx.x % (s.rows / SAMPLES) * SAMPLES, b = b0 + t;
