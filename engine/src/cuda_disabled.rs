@@ -19,10 +19,10 @@ pub fn count() -> Result<usize> {
     none()
 }
 
-/// Cannot be made.
-pub enum Scoring {}
-/// Cannot be made.
-pub enum Training {}
+/// Is never made.
+pub struct Scoring(());
+/// Is never made.
+pub struct Training(());
 
 /// Where numbers of a row go, and how they are scaled.
 #[allow(dead_code)]
@@ -42,27 +42,27 @@ impl Scoring {
     }
 
     pub fn lay(&mut self, _: &Batch) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn queue(&mut self, _: bool) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn wait(&self) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn scores(&self) -> Result<Scores> {
-        match *self {}
+        none()
     }
 
     pub fn flows(&self, _: &[f32]) -> Result<Vec<Vec<f32>>> {
-        match *self {}
+        none()
     }
 
     pub fn activations(&self) -> Result<Vec<Vec<Vec<f32>>>> {
-        match *self {}
+        none()
     }
 }
 
@@ -73,34 +73,34 @@ impl Training {
     }
 
     pub fn set_memory<'a>(&self, _: &Weights, _: impl Fn(Option<(usize, usize)>) -> &'a Moments) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn learn_leaves(&mut self, _: &Weights, _: &[Vec<Vec<Moments>>]) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn fetch_leaves(&self, _: &mut Weights, _: &mut [Vec<Vec<Moments>>]) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn fetch(&self, _: &Weights, _: impl FnMut(Option<(usize, usize)>, usize, [f32; 3])) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn keep_data(&mut self, _: &Data<'_>) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn most(&self) -> usize {
-        match *self {}
+        1
     }
 
     pub fn advance(&mut self, _: &Data<'_>, _: usize, _: &[u32]) -> Result<()> {
-        match *self {}
+        none()
     }
 
     pub fn losses(&self) -> Result<Vec<(Loss, usize)>> {
-        match *self {}
+        none()
     }
 }

@@ -108,8 +108,11 @@ fn keep_parts(card: &mut Card, parts: &[Vec<Part>; 5]) -> Result<Vec<(&'static T
     used.map(|(tile, parts)| Ok((tile, card.keep(parts)?))).collect()
 }
 
+/// Sources, parts by shape, what moves, and how many sums there are.
+type Cut = (Vec<Source>, [Vec<Part>; 5], Moving, usize);
+
 /// Cuts all dW into tiles and, where few tiles sum over many samples, into parts of the sum.
-fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<(Vec<Source>, [Vec<Part>; 5], Moving, usize)> {
+fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
     let blocks = 2 * circuit.card.processors(); // for each level: as many as run at once
     let mut parts: [Vec<Part>; 5] = Default::default();
     let (mut sources, mut moving, mut sums) = (Vec::new(), Vec::new(), 0);

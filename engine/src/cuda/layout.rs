@@ -348,6 +348,6 @@ pub(super) fn families(weights: &Weights) -> impl Iterator<Item = &[Family]> {
 }
 
 /// Where a number of a mixing lies in its panels.
-pub(super) fn mixing_of<'a>(weights: &'a Weights, which: Option<(usize, usize)>) -> &'a Mixing {
+pub(super) fn mixing_of(weights: &Weights, which: Option<(usize, usize)>) -> &Mixing {
     which.map_or(&weights.classes, |(t, l)| &weights.trees[t].levels[l])
 }

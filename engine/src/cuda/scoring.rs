@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::structure::Structure;
 use crate::weights::{Prepared, Weights};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// A model on a card that answers questions.
 pub struct Scoring {
@@ -43,15 +44,15 @@ impl Scoring {
     /// Queues the pass up; `dense` also computes nodes with nothing observed below them, as flows to them need.
     pub fn queue(&mut self, dense: bool) -> Result<()> {
         let (circuit, samples) = (&self.circuit, self.samples);
-        if !self.graphs.contains_key(&(samples, dense)) {
-            let graph = circuit.card.record(|card| {
+        let graph = match self.graphs.entry((samples, dense)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(circuit.card.record(|card| {
                 card.flood(circuit.tops, 0xff)?;
                 circuit.climb(samples, dense)?;
                 circuit.root(&circuit.root_args(samples))
-            })?;
-            self.graphs.insert((samples, dense), graph);
-        }
-        circuit.card.replay(&self.graphs[&(samples, dense)])
+            })?),
+        };
+        circuit.card.replay(graph)
     }
 
     /// Until all that was queued is done.

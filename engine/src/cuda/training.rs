@@ -32,6 +32,9 @@ struct Values {
     weights: u64,
 }
 
+/// Addresses and rooms of rows that are sent step by step: values, labels, weights.
+type Staged = (Values, Room<f32>, Room<i64>, Room<f32>);
+
 /// A run on a card.
 pub struct Training {
     circuit: Circuit,
@@ -55,7 +58,7 @@ pub struct Training {
     moving_rows: usize,
     guard: Guarding,
     leaves: Vec<Learning>, // by tree; empty where leaves stay as they are
-    staged: Option<(Values, Room<f32>, Room<i64>, Room<f32>)>,
+    staged: Option<Staged>,
     resident: Option<Values>,
     graphs: HashMap<u64, Graph>, // by where values lie
     slots: usize,                // sent and not yet looked at
