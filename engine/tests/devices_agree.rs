@@ -1,5 +1,7 @@
 //! The circuit and its training on every device that is there, against the slow evaluator and against the processor.
 
+#![allow(clippy::print_stderr)] // says aloud what was not tested
+
 mod random_models;
 
 use random_models::Draw;
