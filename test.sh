@@ -33,6 +33,9 @@ command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&
 step cargo fmt --all --check
 step cargo clippy --release --workspace --all-targets --locked -- -D warnings
 tests cargo test --release --workspace --locked
+# With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
+step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli --features cuda -- -D warnings
+tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 
 printf '\n%d passed, 0 failed\n' "$passed"

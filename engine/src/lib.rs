@@ -4,6 +4,7 @@
 //! Modules stand in the order in which data flows; a file uses only those above it.
 
 pub mod error;
+pub mod device;
 pub mod random;
 pub mod tree;
 pub mod layout;
@@ -21,20 +22,26 @@ pub mod circuit;
 pub mod root;
 pub mod descent;
 pub mod model;
-pub mod log_circuit;
-pub mod queries;
-pub mod completion;
-pub mod modes;
-pub mod sampling;
-pub mod dependence;
 pub mod start;
 pub mod loss;
 pub mod optim;
 pub mod learning;
 pub mod settings;
 pub mod augment;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+#[cfg(not(feature = "cuda"))]
+#[path = "cuda_disabled.rs"]
+pub mod cuda;
+pub mod log_circuit;
+pub mod queries;
+pub mod completion;
+pub mod modes;
+pub mod sampling;
+pub mod dependence;
 mod guard;
 pub mod train;
+mod train_on_card;
 pub mod presets;
 pub mod tables;
 pub mod missing;

@@ -168,9 +168,9 @@ impl Model {
 /// One number of a row of data on its way into the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
-    place: u32, // OUTSIDE where it leaves the frame
-    offset: f32,
-    scale: f32,
+    pub place: u32, // OUTSIDE where it leaves the frame
+    pub offset: f32,
+    pub scale: f32,
 }
 
 impl Column {

@@ -6,6 +6,7 @@
 use crate::augment::Turn;
 use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
+use crate::cuda::Training;
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
 use crate::learning::Learned;
@@ -59,6 +60,7 @@ pub struct Best {
 }
 
 /// Memory of the rule, in the shape of the weights.
+#[derive(Clone)]
 pub(crate) struct Memory {
     pub levels: Vec<Vec<Moments>>, // by tree, level
     pub classes: Moments,
@@ -78,9 +80,11 @@ pub struct Trainer {
     labels: Vec<i64>,
     weights: Vec<f32>,
     seeds: Vec<f32>,
-    placements: Vec<Vec<Column>>,  // by shift, row-major
-    order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
+    pub(crate) placements: Vec<Vec<Column>>,  // by shift, row-major
+    pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
+    pub(crate) card: Option<Training>, // where a GPU has the run, what it moves is here only after `pull`
+    pub(crate) look_every: usize,
 }
 
 impl Trainer {
@@ -135,6 +139,8 @@ impl Trainer {
             step: 0,
             best: None,
             recomputed: 0,
+            card: None,
+            look_every: usize::MAX,
             model,
             settings,
             memory,
@@ -151,24 +157,25 @@ impl Trainer {
         &self.settings
     }
 
+    /// On a GPU, `run` tells of many steps at once. Of each multiple of this it tells before it goes on, so that the
+    /// trainer can be asked for a checkpoint then.
+    pub fn look_every(&mut self, steps: usize) {
+        self.look_every = steps.max(1);
+    }
+
     /// Samples so far whose gradient the guard computed again in f64.
     pub fn recomputed(&self) -> usize {
         self.recomputed
     }
 
-    /// The model as it stands.
+    /// The model as it stands; on a GPU, as it was when the last [`Trainer::run`] or [`Trainer::pull`] ended.
     pub fn model(&self) -> Model {
         Model { weights: self.current(), ..self.model.clone() }
     }
 
     /// The weights as they stand: training moves W, from which the logits follow.
     pub(crate) fn current(&self) -> Weights {
-        let mut weights = self.model.weights.clone();
-        for (tree, simplexes) in weights.trees.iter_mut().zip(&self.prepared.levels) {
-            tree.levels = simplexes.iter().map(Simplex::to_mixing).collect();
-        }
-        weights.classes = self.prepared.classes.to_mixing();
-        weights
+        with_simplexes(&self.model.weights, &self.prepared)
     }
 
     /// The best model on the validation set, or the last one where there was none.
@@ -188,6 +195,9 @@ impl Trainer {
     ) -> Result<()> {
         data.check(&self.model)?;
         validation.map(|v| v.check(&self.model)).transpose()?;
+        if self.card.is_some() {
+            return self.run_on_card(data, validation, heard);
+        }
         while self.step < self.settings.steps {
             let loss = self.advance(data)?;
             let due = self.step.is_multiple_of(self.settings.validate_every) || self.step == self.settings.steps;
@@ -204,6 +214,9 @@ impl Trainer {
 
     /// One step on checked data.
     pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
+        if self.card.is_some() {
+            return self.advance_on_card(data);
+        }
         // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
         rayon::scope(|_| self.step(data))
     }
@@ -238,7 +251,7 @@ impl Trainer {
     }
 
     /// Scores a set without touching the training, and keeps the model if it is the best so far.
-    fn validate(&mut self, set: &Data<'_>) -> Loss {
+    pub(crate) fn validate(&mut self, set: &Data<'_>) -> Loss {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
         let weights = self.current();
@@ -375,8 +388,18 @@ impl Trainer {
     }
 }
 
+/// The same leaves with the logits that follow from W.
+pub(crate) fn with_simplexes(leaves: &Weights, prepared: &Prepared) -> Weights {
+    let mut weights = leaves.clone();
+    for (tree, simplexes) in weights.trees.iter_mut().zip(&prepared.levels) {
+        tree.levels = simplexes.iter().map(Simplex::to_mixing).collect();
+    }
+    weights.classes = prepared.classes.to_mixing();
+    weights
+}
+
 /// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.
-fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize) -> usize {
+pub(crate) fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize) -> usize {
     let epoch = place / rows;
     if !order.iter().any(|(known, _)| *known == epoch) {
         order.retain(|(known, _)| known + 1 == epoch);
