@@ -27,6 +27,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;
+use sumout::images;
 use sumout::model::Scaling;
 use sumout::presets::{PRESETS, Preset, preset};
 use sumout::settings::Settings;
@@ -125,17 +126,17 @@ impl Plan {
     fn structure(&self, table: &Table) -> Result<Preset> {
         let (rows, classes) = (table.rows(), table.classes().max(1));
         if let Some(name) = &self.preset {
-            return Ok(Preset { scaling: tables::image_scaling(&table.values), ..preset(name)? });
+            return Ok(Preset { scaling: images::scaling(&table.values), ..preset(name)? });
         }
         if let (Some(shape), None) = (table.layout.shape, &self.columns) {
-            let mut spec = tables::image_spec(shape);
+            let mut spec = images::spec(shape.height, shape.width, shape.channels);
             if let Some(image) = &self.image {
                 image.change(&mut spec);
             }
             let real = spec.kind == Kind::Gaussian;
-            let scaling = if real { tables::image_scaling(&table.values) } else { Scaling::default() };
+            let scaling = if real { images::scaling(&table.values) } else { Scaling::default() };
             let structure = Structure::image(&spec, classes).map_err(|error| self.wrong(error))?;
-            return Ok(Preset { structure, settings: tables::image_settings(rows), scaling });
+            return Ok(Preset { structure, settings: images::settings(rows), scaling });
         }
         if self.image.is_some() {
             let message =

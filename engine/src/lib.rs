@@ -32,6 +32,7 @@ mod guard;
 pub mod train;
 pub mod presets;
 pub mod tables;
+pub mod images;
 pub mod missing;
 pub mod tensor_file;
 pub mod model_file;
