@@ -269,7 +269,7 @@ impl Trainer {
         self.weights.clear();
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
+        let Settings { drop_inputs, drop_varied, .. } = self.settings;
         let frame_len = self.batch.width;
         let placements = &self.placements;
         self.batch.values.par_chunks_mut(frame_len).zip(&picked).enumerate().for_each(|(b, (frame, &row))| {
@@ -278,6 +278,8 @@ impl Trainer {
                 1 => &placements[0],
                 count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
             };
+            let drop = if drop_varied { (2.0 * drop_inputs * holes.uniform()).min(1.0) } else { drop_inputs };
+            let threshold = (drop * 4_294_967_296.0) as u64;
             frame.fill(f32::NAN);
             let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
             match threshold {
