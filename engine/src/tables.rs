@@ -41,6 +41,8 @@ pub struct ColumnPlan {
     pub channels: Vec<usize>,
     /// How many neighbours meet at each level.
     pub window: usize,
+    /// Trees over the same order, side by side; they start from other weights.
+    pub trees: usize,
     /// The local structures, in the order in which they meet; `None` to learn it.
     pub groups: Option<Vec<Vec<u32>>>,
 }
@@ -54,14 +56,14 @@ impl ColumnPlan {
             10_000..100_000 => (8, 64),
             _ => (12, 96),
         };
-        Self { components, channels: vec![channels], window: 2, groups: None }
+        Self { components, channels: vec![channels], window: 2, trees: 1, groups: None }
     }
 
     /// The structure over the columns of (n, kinds) values.
     pub fn structure(&self, kinds: &[Kind], values: &[f32], classes: usize) -> Result<Structure> {
         let learned = || order_columns(kinds, values).into_iter().map(|column| vec![column]).collect();
-        let groups = self.groups.clone().unwrap_or_else(learned);
-        Structure::columns(kinds, &groups, self.window, self.components, &self.channels, classes)
+        let orders = vec![self.groups.clone().unwrap_or_else(learned); self.trees];
+        Structure::column_trees(kinds, &orders, self.window, self.components, &self.channels, classes)
     }
 }
 

@@ -118,7 +118,7 @@ fn some_steps(trainer: &mut Trainer, data: &Data<'_>, steps: usize, generative: 
     }
 }
 
-/// Structure, settings and scaling that suit the data, but for what `plan` says of `components` and `channels`.
+/// Structure, settings and scaling that suit the data, but for the sizes that `plan` gives.
 fn suit(
     kinds: &[Kind],
     values: &[f32],
@@ -126,28 +126,29 @@ fn suit(
     classes: usize,
     plan: &Value,
 ) -> PyResult<Preset> {
-    let size = |name: &str| plan.get(name).and_then(Value::as_u64).map(|size| size as usize);
+    let (components, channels, trees) = (size(plan, "components")?, size(plan, "channels")?, size(plan, "trees")?);
     if let Some(shape) = image_shape {
         let mut spec = images::spec(shape.0, shape.1, shape.2);
-        spec.components = size("components").unwrap_or(spec.components);
-        let mut chosen = images::for_images(shape, values, classes).map_err(exception)?;
-        chosen.structure = Structure::image(&spec, classes).map_err(exception)?;
-        return Ok(chosen);
+        spec.components = components.unwrap_or(spec.components);
+        spec.levels.iter_mut().for_each(|level| level.channels = channels.unwrap_or(level.channels));
+        let structure = Structure::images(&vec![spec; trees.unwrap_or(1)], classes).map_err(exception)?;
+        return Ok(Preset { structure, ..images::for_images(shape, values, classes).map_err(exception)? });
     }
     let rows = values.len() / kinds.len();
     let mut columns = ColumnPlan::for_rows(rows);
-    columns.components = size("components").unwrap_or(columns.components);
-    columns.channels = size("channels").map_or(columns.channels, |channels| vec![channels]);
-    columns.window = size("window").unwrap_or(columns.window);
-    let structure = match plan.get("orders") {
-        None => columns.structure(kinds, values, classes).map_err(exception)?,
-        Some(orders) => {
-            let orders: Vec<Vec<Vec<u32>>> = serde_json::from_value(orders.clone()).unwrap();
-            Structure::column_trees(kinds, &orders, columns.window, columns.components, &columns.channels, classes)
-                .map_err(exception)?
-        }
-    };
+    columns.components = components.unwrap_or(columns.components);
+    columns.channels = channels.map_or(columns.channels, |channels| vec![channels]);
+    columns.trees = trees.unwrap_or(columns.trees);
+    let structure = columns.structure(kinds, values, classes).map_err(exception)?;
     Ok(Preset { structure, settings: tables::settings(rows), scaling: tables::standardise(kinds, values) })
+}
+
+/// A size that `plan` gives, if it does.
+fn size(plan: &Value, name: &str) -> PyResult<Option<usize>> {
+    let Some(given) = plan.get(name) else { return Ok(None) };
+    let size = given.as_u64().filter(|&size| size > 0).and_then(|size| usize::try_from(size).ok());
+    let wrong = || PyValueError::new_err(format!("{name}: expected a whole number from 1, got {given}"));
+    size.map(Some).ok_or_else(wrong)
 }
 
 fn parse<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {

@@ -197,12 +197,9 @@ class TMM(BaseEstimator):
             filled = self.model_.impute_sample(rows, label, seed, self._threads())
         else:
             raise ValueError(f"how: expected 'mean', 'mode' or 'sample', got {how!r}")
-        shape = np.shape(X)
         flat = self._flat(X)
-        if as_frame(flat) is None:
-            flat = np.array(flat)
-        out = self._columns.fill(flat, filled)
-        return out.reshape(shape) if isinstance(out, np.ndarray) else out
+        out = self._columns.fill(flat if as_frame(flat) is not None else np.asarray(flat), filled)
+        return out if flat is X else out.reshape(X.shape)
 
     def explain(self, level: int, channel: int, *, node: int = 0, tree: int = 0, n: int | None = None, random_state: Any = None) -> np.ndarray:
         """What one neuron stands for: `n` samples of the columns below it, or its mode where `n` is None.
