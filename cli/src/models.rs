@@ -23,8 +23,16 @@ fn texts(list: &serde_json::Value) -> Vec<String> {
 
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
+    model_file::from_bytes(&bytes(path)?).with_context(|| path.display().to_string())
+}
+
+/// The bytes of a model file or a checkpoint: eight of them, then JSON.
+pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
-    model_file::from_bytes(&bytes).with_context(|| path.display().to_string())
+    match bytes.get(8) {
+        Some(b'{') => Ok(bytes),
+        _ => Err(mistake(format!("{}: expected a model that `sumout train` wrote, got another file", path.display()))),
+    }
 }
 
 /// Writes a file whole or not at all.

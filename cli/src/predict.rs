@@ -2,12 +2,16 @@
 
 use crate::datasets::{Field, FieldKind, Layout, Output, OutputFormat, Value, Written};
 use crate::input::{Input, KeepArgs};
+use crate::mistake::say;
 use crate::models::{self, layout_of};
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
 use sumout::kernel::log_sum_exp;
 use sumout::queries::{Predictor, argmax_rows, softmax_rows};
+
+/// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
+const FARTHEST: f64 = 1e12;
 
 /// Class, posterior and log-likelihood of every row
 #[derive(Debug, clap::Args)]
@@ -31,6 +35,7 @@ pub fn run(args: &Args) -> Result<()> {
     let rows = args.input.open_unlabelled(predictor.model(), args.keep.keep())?;
     let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();
     let mut out = None;
+    let mut far = false;
     for chunk in rows {
         let chunk = chunk?;
         // Rows that are files are named, where text can be written.
@@ -41,6 +46,13 @@ pub fn run(args: &Args) -> Result<()> {
         };
         let mut posterior = predictor.log_joint(&chunk.values, &[(0, 0)])?;
         let log_likelihood: Vec<f64> = posterior.chunks_exact(classes).map(log_sum_exp).collect();
+        if !far && let Some(row) = log_likelihood.iter().position(|log| log.abs() > FARTHEST) {
+            far = true;
+            let row = chunk.first + row + 1;
+            say(&format!(
+                "row {row} is too far from all that was learned to tell classes apart: its posterior is no answer"
+            ));
+        }
         softmax_rows(&mut posterior, &predictor.model().log_prior);
         let predicted = argmax_rows(&posterior, classes);
         for (row, posterior) in posterior.chunks_exact(classes).enumerate() {

@@ -13,7 +13,20 @@ pub fn kinds(layout: &Layout) -> Vec<Kind> {
     (0..layout.width).map(|column| kind(layout.columns.get(column))).collect()
 }
 
-/// A cell so far from all others that it spoils the scale of its column.
+/// Columns that number the rows: nothing can be learned from them.
+pub fn counters(table: &Table) -> Vec<String> {
+    let layout = &table.layout;
+    let counts = |&column: &usize| {
+        let cells = || table.values.iter().skip(column).step_by(layout.width);
+        let first = table.values[column];
+        table.rows() > 20 && cells().enumerate().all(|(row, &x)| x == first + row as f32)
+    };
+    let columns = (0..layout.columns.len()).filter(counts).map(|column| layout.name(column));
+    let doubt = |name| format!("column '{name}' numbers the rows; --ignore {name} leaves it out");
+    columns.map(doubt).collect()
+}
+
+/// Cells so far from all others that they spoil the scale of their columns.
 pub fn outliers(table: &Table) -> Vec<String> {
     const FAR: f64 = 1000.0; // times the range of the middle half
     let (kinds, layout) = (kinds(&table.layout), &table.layout);
@@ -76,6 +89,10 @@ mod tests {
         let values = vec![1.0, 5.0, 2.0, 5.0, 3.0, 5.0, -3e38, 5.0, 2.0, 9e9, 2.5, f32::NAN];
         let table = Table { layout: layout(&["a", "constant"]), values, labels: None };
         let said = outliers(&table);
+        assert!(counters(&table).is_empty());
+        let counted = (7..40).flat_map(|i| [i as f32, (i % 5) as f32]).collect();
+        let table_of_two = Table { values: counted, ..table };
+        assert_eq!(counters(&table_of_two), ["column 'a' numbers the rows; --ignore a leaves it out"]);
         assert_eq!(said, ["column 'a': -3e38 is far from the rest and spoils the scale; --na -3e38 makes it missing"]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::datasets::{self, Request, Split, Table};
 use crate::input::{Input, say_ignored};
 use crate::interrupt::{self, Interrupted};
-use crate::mistake::{file_error, mistake, say};
+use crate::mistake::{mistake, say};
 use crate::models::{self, NA, TARGET, layout_of};
 use crate::plan::Plan;
 use crate::progress::Report;
@@ -159,9 +159,11 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
         "rows": table.rows(),
         "data": digest(&table),
         TARGET: table.layout.target,
-        NA: table.layout.na,
         "settings": settings,
     });
+    if !table.layout.na.is_empty() {
+        model.about.training[NA] = json!(table.layout.na);
+    }
     let data = Data::new(&table.values, table.labels.as_deref().unwrap_or_default());
     let trainer = Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
     say_start(out, &trainer, &table, validation.as_ref())?;
@@ -171,14 +173,14 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
 /// What is odd about the data, one line each.
 fn doubts(table: &Table) -> Vec<String> {
     let mut doubts = table.layout.doubts.clone();
+    doubts.extend(tables::counters(table));
     doubts.extend(tables::outliers(table));
     doubts
 }
 
 /// Goes on with the same data; others would give other bits than the run that was stopped.
 fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
-    let bytes = fs::read(checkpoint).map_err(|error| file_error("read", checkpoint, error))?;
-    let trainer = Trainer::resume(&bytes).with_context(|| checkpoint.display().to_string())?;
+    let trainer = Trainer::resume(&models::bytes(checkpoint)?).with_context(|| checkpoint.display().to_string())?;
     let model = trainer.model();
     let (table, validation) = read(args, &args.input.request(Split::Train, Some(layout_of(&model))))?;
     if model.about.training.get("data") != Some(&json!(digest(&table))) {

@@ -503,10 +503,19 @@ mod tests {
         assert_eq!(says("kind\ndog\n", &request), "a.csv: expected a column 'age', as the model has, got kind");
         assert_eq!(
             says("age,kind\n1,cat\n2,cow\n", &request),
-            "a.csv line 3, column 'kind': expected cat, dog, got 'cow'"
+            "a.csv line 3, column 'kind': expected cat, dog, got 'cow'; --unseen missing takes such a cell as missing"
         );
-        assert_eq!(says("age,kind\nold,cat\n", &request), "a.csv line 2, column 'age': expected a number, got 'old'");
-        assert_eq!(says("age,kind,class\n1,cat,z\n", &request), "a.csv line 2, column 'class': expected a, b, got 'z'");
+        assert_eq!(
+            says("age,kind\nold,cat\n", &request),
+            "a.csv line 2, column 'age': expected a number, got 'old'; --na old makes it missing"
+        );
+        let unknown = says("age,kind,class\n1,cat,z\n", &request);
+        assert!(unknown.starts_with("a.csv line 2, column 'class': expected a, b, got 'z'; --unseen"), "{unknown}");
+        let lenient = Request { unseen_missing: true, ..request.clone() };
+        let table = read("age,kind,class\n1,cow,z\n", &lenient).unwrap();
+        assert_eq!((filled(&table), table.labels), (vec![1.0, -9.0], Some(vec![-1])));
+        let unlabelled = Request { no_labels: true, ..request.clone() };
+        assert_eq!(read("age,kind,class\n1,cat,z\n", &unlabelled).unwrap().labels, None);
         let request = Request { no_header: true, ..request };
         assert_eq!(read("4,dog\n", &request).unwrap().values, [4.0, 1.0]);
     }
@@ -535,12 +544,12 @@ mod tests {
         assert_eq!(
             says("a\n1\n2\n\"3,5\"\n", &any),
             "a.csv line 4, column 'a': expected a number, as in 2 other cells, got '3,5'; --categorical a makes \
-             categories of all of them"
+             categories of all of them, --na TEXT makes TEXT missing"
         );
         assert_eq!(
             says("a\nx\ny\n7\n", &any),
             "a.csv line 4, column 'a': expected text, as in 2 other cells, got '7'; --categorical a makes categories \
-             of all of them"
+             of all of them, --na TEXT makes TEXT missing"
         );
         assert_eq!(says("a,b\n1,2\n", &target("c")), "a.csv: expected a column 'c', got a, b");
         assert_eq!(says("a\n1\n", &target("a")), "a.csv: expected at least one column besides the target, got none");
