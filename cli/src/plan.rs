@@ -233,7 +233,6 @@ impl ColumnTable {
         plan.components = self.components.unwrap_or(plan.components);
         plan.channels = self.channels.clone().unwrap_or_else(|| plan.channels.clone());
         plan.window = self.window.unwrap_or(plan.window);
-        plan.trees = 1; // each [columns] is a tree
         let Some(groups) = &self.groups else { return Ok(()) };
         let names: Vec<String> = (0..table.layout.width).map(|column| table.layout.name(column)).collect();
         let column = |wanted: &String| {

@@ -22,8 +22,10 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(model: sumout::Model) -> Self {
-        Self { predictor: Mutex::new(Predictor::new(model)) }
+    /// Prepares a model in a pool of ours: the one that rayon has for all would be dead after a fork.
+    pub fn new(model: sumout::Model) -> PyResult<Self> {
+        let predictor = pool(1)?.install(|| Predictor::new(model));
+        Ok(Self { predictor: Mutex::new(predictor) })
     }
 
     /// Looks at the model.
@@ -73,7 +75,7 @@ impl Model {
     /// The model of a file's bytes.
     #[staticmethod]
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
-        model_file::from_bytes(bytes).map(Self::new).map_err(exception)
+        Self::new(pool(1)?.install(|| model_file::from_bytes(bytes)).map_err(exception)?)
     }
 
     /// The bytes of a model file.

@@ -2,6 +2,7 @@
 //! but the rows. So a row of weight 2 is the row twice, a row of weight 0 is no row, and the order in which rows come
 //! does not matter.
 
+use crate::threads::pool;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use rayon::slice::ParallelSliceMut;
@@ -15,10 +16,11 @@ pub fn distinct_rows<'py>(
     values: PyReadonlyArray2<'py, f32>,
     labels: PyReadonlyArray1<'py, i64>,
     weights: PyReadonlyArray1<'py, f64>,
+    threads: usize,
 ) -> PyResult<Distinct<'py>> {
-    let width = values.shape()[1];
+    let (width, pool) = (values.shape()[1], pool(threads)?);
     let (values, labels, weights) = (values.as_slice()?, labels.as_slice()?, weights.as_slice()?);
-    let (places, sums) = py.detach(|| distinct(values, width, labels, weights));
+    let (places, sums) = py.detach(|| pool.install(|| distinct(values, width, labels, weights)));
     Ok((places.into_pyarray(py), sums.into_pyarray(py)))
 }
 

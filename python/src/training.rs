@@ -17,10 +17,12 @@ use sumout::start::start_leaves;
 use sumout::structure::{Kind, Structure};
 use sumout::tables::{self, ColumnPlan};
 use sumout::train::{Data, Trainer};
-use sumout::weights::Weights;
 
 /// How long Python is not heard.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// From here on one tree is enough; fewer rows gain from three that were trained apart.
+const MANY_ROWS: usize = 10_000;
 
 /// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
 ///
@@ -49,20 +51,25 @@ pub fn train(
     let kinds: Vec<Kind> = categories.iter().map(kind).collect();
     let about: About = parse(about)?;
     let (plan, changes): (Value, Value) = (parse(plan)?, parse(settings)?);
-    let start = || -> PyResult<Trainer> {
-        let mut chosen = suit(&kinds, data.values, image_shape, prior.len(), &plan)?;
-        chosen.settings = laid_over(&chosen.settings, &changes)?;
-        let mut model = sumout::Model::random(chosen.structure, chosen.settings.spread, chosen.settings.seed);
-        (model.scaling, model.about) = (chosen.scaling, about);
-        model.about.training = history(data.labels.len(), &chosen.settings);
+    let trees = size(&plan, "trees")?.unwrap_or(if data.labels.len() < MANY_ROWS { 3 } else { 1 });
+    let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
+    let settings = laid_over(&chosen.settings, &changes)?;
+    let start = |tree: usize| -> PyResult<Trainer> {
+        let settings = Settings { seed: settings.seed + tree as u64, ..settings.clone() };
+        let mut model = sumout::Model::random(chosen.structure.clone(), settings.spread, settings.seed);
+        (model.scaling, model.about) = (chosen.scaling.clone(), about.clone());
+        model.about.training = history(data.labels.len(), &settings);
         model.set_prior(&prior).map_err(exception)?;
         data.check(&model).map_err(exception)?;
-        model.weights = Weights::random(&model.structure, chosen.settings.spread, chosen.settings.seed);
-        start_leaves(&mut model, data.values, &chosen.settings.leaves, chosen.settings.seed);
-        Trainer::with_model(model, chosen.settings).map_err(exception)
+        start_leaves(&mut model, data.values, &settings.leaves, settings.seed);
+        Trainer::with_model(model, settings).map_err(exception)
     };
-    let trainer = py.detach(|| pool.install(start))?;
-    learn(py, trainer, &data, &pool, heard)
+    let mut models = Vec::with_capacity(trees);
+    for tree in 0..trees {
+        let trainer = py.detach(|| pool.install(|| start(tree)))?;
+        models.push(learn(py, trainer, &data, &pool, heard.as_ref(), (tree, trees))?);
+    }
+    Model::new(pool.install(|| sumout::Model::mixture(models)).map_err(exception)?)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
@@ -80,31 +87,34 @@ pub fn go_on(
     heard: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Model> {
     let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
-    let mut model = model.look(Clone::clone);
-    data.check(&model).map_err(exception)?;
+    let (mut model, pool) = (model.look(Clone::clone), pool(threads)?);
+    pool.install(|| data.check(&model)).map_err(exception)?;
     model.set_prior(&prior).map_err(exception)?;
     let settings = laid_over(&tables::settings(data.labels.len()), &parse(settings)?)?;
-    learn(py, Trainer::with_model(model, settings).map_err(exception)?, &data, &*pool(threads)?, heard)
+    let trainer = pool.install(|| Trainer::with_model(model, settings)).map_err(exception)?;
+    Model::new(learn(py, trainer, &data, &pool, heard.as_ref(), (0, 1))?)
 }
 
+/// Trains to the end: run `index` of `runs`, which are told as one.
 fn learn(
     py: Python<'_>,
     mut trainer: Trainer,
     data: &Data<'_>,
     pool: &ThreadPool,
-    heard: Option<Bound<'_, PyAny>>,
-) -> PyResult<Model> {
+    heard: Option<&Bound<'_, PyAny>>,
+    (index, runs): (usize, usize),
+) -> PyResult<sumout::Model> {
     let Settings { steps, generative, .. } = *trainer.settings();
     while trainer.steps_done() < steps {
         let trainer = &mut trainer;
         let objective = py.detach(|| pool.install(|| some_steps(trainer, data, steps, generative)));
         py.check_signals()?;
         let objective = objective.map_err(exception)?;
-        if let Some(heard) = &heard {
-            heard.call1((trainer.steps_done(), steps, objective))?;
+        if let Some(heard) = heard {
+            heard.call1((index * steps + trainer.steps_done(), runs * steps, objective))?;
         }
     }
-    Ok(Model::new(trainer.into_model()))
+    Ok(trainer.into_model())
 }
 
 /// Steps for a moment; the last one's objective a row.
@@ -126,19 +136,18 @@ fn suit(
     classes: usize,
     plan: &Value,
 ) -> PyResult<Preset> {
-    let (components, channels, trees) = (size(plan, "components")?, size(plan, "channels")?, size(plan, "trees")?);
+    let (components, channels) = (size(plan, "components")?, size(plan, "channels")?);
     if let Some(shape) = image_shape {
         let mut spec = images::spec(shape.0, shape.1, shape.2);
         spec.components = components.unwrap_or(spec.components);
         spec.levels.iter_mut().for_each(|level| level.channels = channels.unwrap_or(level.channels));
-        let structure = Structure::images(&vec![spec; trees.unwrap_or(1)], classes).map_err(exception)?;
+        let structure = Structure::image(&spec, classes).map_err(exception)?;
         return Ok(Preset { structure, ..images::for_images(shape, values, classes).map_err(exception)? });
     }
     let rows = values.len() / kinds.len();
     let mut columns = ColumnPlan::for_rows(rows);
     columns.components = components.unwrap_or(columns.components);
     columns.channels = channels.map_or(columns.channels, |channels| vec![channels]);
-    columns.trees = trees.unwrap_or(columns.trees);
     let structure = columns.structure(kinds, values, classes).map_err(exception)?;
     Ok(Preset { structure, settings: tables::settings(rows), scaling: tables::standardise(kinds, values) })
 }

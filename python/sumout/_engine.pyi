@@ -42,7 +42,7 @@ class Model:
     ) -> Rows: ...
 
 def distinct_rows(
-    values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64]
+    values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64], threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
 def train(
     values: Rows,

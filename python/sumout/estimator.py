@@ -115,7 +115,7 @@ class TMM(BaseEstimator):
 
     def _train(self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, names: list[str]) -> None:
         """Learns `model_`. Equal rows are one with the sum of their weights, in an order of the engine's."""
-        values, labels, weights, counts = training_set(values, labels, weights, class_weights)
+        values, labels, weights, counts = training_set(values, labels, weights, class_weights, self._threads())
         about = {"classes": names, **self._columns.about()}
         model = _engine.train(
             values,
@@ -135,7 +135,7 @@ class TMM(BaseEstimator):
 
     def _go_on(self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray) -> None:
         """Teaches `model_` more rows at a small, steady rate."""
-        values, labels, weights, counts = training_set(values, labels, weights, class_weights)
+        values, labels, weights, counts = training_set(values, labels, weights, class_weights, self._threads())
         counts = [old + new for old, new in zip(self._class_counts, counts)]
         batch = min(128, len(values))
         steady = {"schedule": "constant", "rate": 0.01, "batch": batch, "steps": max(10, 10 * len(values) // batch)}
@@ -252,13 +252,13 @@ def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
 
 
 def training_set(
-    values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray
+    values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
     """Rows, labels, weights of the loss (none where all are one) and the weight of every class.
 
     A weight of 2 is the row twice, a weight of 0 no row, and the order of rows does not matter.
     """
-    places, weights = _engine.distinct_rows(values, labels, weights)
+    places, weights = _engine.distinct_rows(values, labels, weights, threads)
     total = weights.sum()
     if (weights == np.floor(weights)).all() and (total <= len(values) or total * values.shape[1] <= MOST_REPEATED):
         places = np.repeat(places, weights.astype(np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -19,7 +20,8 @@ def load(path: str | os.PathLike) -> Any:
         model = Model.from_bytes(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
-    kind = TMMDensity if model.shape[0] == 1 and '"classes":[]' in model.about else TMMClassifier
+    unnamed = not json.loads(model.about)["classes"]
+    kind = TMMDensity if model.classes == 1 and unnamed else TMMClassifier
     return kind()._open(model)
 
 
