@@ -7,9 +7,10 @@ use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
+use crate::learning::Learned;
 use crate::leaves::{Statistics, Table};
 use crate::loss::{Loss, Target, loss_and_seeds};
-use crate::mixing::{Mixing, Scratch, Simplex};
+use crate::mixing::{Mixing, Simplex};
 use crate::model::{Column, Model};
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
@@ -118,7 +119,7 @@ impl Trainer {
         let reach = settings.shift as isize;
         let shifts = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
         Ok(Self {
-            prepared: Prepared::new(&model.weights, true),
+            prepared: Prepared::new(&model.weights),
             placements: shifts.map(|shift| model.columns(shift)).collect(),
             nodes_of: trees_of(&model.structure),
             activations: Activations::new(),
@@ -328,20 +329,21 @@ impl Trainer {
         let to_leaves = settings.leaf_rate > 0.0;
         self.activations.root_down(s, &self.prepared, &self.seeds);
         if s.class_rows == ClassRows::Mixing {
+            let classes = (&mut self.prepared.classes, &mut self.memory.classes, &counts.classes[..]);
             let activations = &self.activations;
-            let gradient = |scratch: &mut Scratch, _, c, wide| activations.class_gradient(scratch, s, (c, wide));
-            update_mixing(&step, &mut self.prepared.classes, &mut self.memory.classes, gradient, &counts.classes, 0);
+            update_mixing(&step, classes, 0, |scratch, step| {
+                activations.class_gradient(scratch, s, (step.panel.first, step.panel.wide));
+            });
         }
         for (t, tree) in s.trees.iter().enumerate() {
             for l in (1..=tree.levels.len()).rev() {
-                self.activations.level_down(t, l, tree, &self.prepared, to_leaves);
-                let (activations, nodes) = (&self.activations, &self.nodes_of[t][l - 1]);
-                let gradient = |scratch: &mut Scratch, matrix: usize, c, wide| {
-                    activations.panel_gradient(scratch, (t, tree, l), &nodes[matrix], (c, wide));
+                let learned = Learned {
+                    simplex: &mut self.prepared.levels[t][l - 1],
+                    moments: &mut self.memory.levels[t][l - 1],
+                    counts: counts.level(t, l - 1),
+                    nodes: &self.nodes_of[t][l - 1],
                 };
-                let (simplex, moments) = (&mut self.prepared.levels[t][l - 1], &mut self.memory.levels[t][l - 1]);
-                let work = self.settings.batch * tree.nodes(l - 1) * tree.channels(l - 1) * tree.channels(l);
-                update_mixing(&step, simplex, moments, gradient, counts.level(t, l - 1), work);
+                self.activations.learn_level((t, l, tree), learned, &step, to_leaves);
             }
         }
         if to_leaves {

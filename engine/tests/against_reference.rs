@@ -27,7 +27,7 @@ proptest! {
         let weights = random_models::weights(&structure, spread, draw);
         let rows = draw.from(1, 70);
         let batch = random_models::batch(&structure, rows, missing, reach, draw);
-        let prepared = Prepared::new(&weights, false);
+        let prepared = Prepared::new(&weights);
         let mut activations = Activations::new();
         activations.upward(&structure, &prepared, &batch, &[], Keep::Scores);
         activations.guard_scores(&structure, &weights, &OnceLock::new(), &batch);
@@ -59,7 +59,7 @@ proptest! {
                 mask
             }).collect()
         }).collect();
-        let prepared = Prepared::new(&weights, true);
+        let prepared = Prepared::new(&weights);
         let mut activations = Activations::new();
         activations.upward(&structure, &prepared, &batch, &drops, Keep::Everything);
         let k = structure.classes;
