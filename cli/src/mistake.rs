@@ -24,7 +24,7 @@ pub fn mistake(message: impl Into<String>) -> anyhow::Error {
 
 /// A line to standard error that stops nothing. Nobody listening is no reason to stop either.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "warning: {line}");
+    let _ = writeln!(io::stderr(), "warning: {}", tame(line));
 }
 
 /// What the system said about a path that the user named. A full disk or a broken one is nobody's mistake.
@@ -40,9 +40,21 @@ pub fn file_error(doing: &str, path: &Path, error: io::Error) -> anyhow::Error {
     }
 }
 
+/// Words of a file as a terminal can show them: no control characters, and nothing endless.
+fn tame(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let cut = |word: &str| match word.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &word[..at]),
+        None => word.to_owned(),
+    };
+    let text: String = text.split(' ').map(cut).collect::<Vec<_>>().join(" ");
+    let shown = |c: char| if c.is_control() && c != '\n' { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
 /// An error and its causes in one line, without the system's numbers.
 pub fn in_words(error: &anyhow::Error) -> String {
-    let mut text = format!("{error:#}");
+    let mut text = tame(&format!("{error:#}"));
     while let Some(start) = text.find(" (os error ") {
         let end = text[start..].find(')').map_or(text.len(), |length| start + length + 1);
         text.replace_range(start..end, "");
@@ -119,5 +131,7 @@ mod tests {
         assert_eq!(exit_code(&closed), 0);
         let full = anyhow::Error::new(io::Error::from_raw_os_error(28)).context("cannot write x");
         assert_eq!(in_words(&full), "cannot write x: No space left on device");
+        let nasty = mistake(format!("got '\u{1b}[2J\0 {}'", "9".repeat(1000)));
+        assert_eq!(in_words(&nasty), format!("got '\\u{{1b}}[2J\\u{{0}} {}…", "9".repeat(120)));
     }
 }

@@ -224,7 +224,11 @@ impl ImageTable {
         spec.components = self.components.unwrap_or(spec.components);
         spec.leaf_sharing = self.leaf_sharing.unwrap_or(spec.leaf_sharing);
         spec.kind = self.kind.unwrap_or(spec.kind);
-        spec.levels = levels.unwrap_or_else(|| spec.levels.clone());
+        // Other patches need other levels to become one node.
+        let side = |frame: usize, shift: usize, patch: usize| (frame + shift).div_ceil(patch.max(1));
+        let (down, right) =
+            (side(spec.frame.0, spec.grid_shift.0, spec.patch.0), side(spec.frame.1, spec.grid_shift.1, spec.patch.1));
+        spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
     }
 }
 

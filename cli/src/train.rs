@@ -199,9 +199,11 @@ fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
     if table.values.is_empty() {
         return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
     }
-    if let ([only], Some(target)) = (&table.layout.classes[..], &table.layout.target) {
+    let few = if table.layout.classes.len() < 2 { table.layout.target.as_ref() } else { None };
+    if let Some(target) = few {
         let hint = format!("--ignore {target} in place of --target learns from rows without classes");
-        let message = format!("{}: expected two classes or more in '{target}', got '{only}' alone", args.input.data);
+        let got = table.layout.classes.first().map_or("none".to_owned(), |only| format!("'{only}' alone"));
+        let message = format!("{}: expected two classes or more in '{target}', got {got}", args.input.data);
         return Err(mistake(format!("{message}; {hint}")));
     }
     let Some(validation) = &args.validation else { return Ok((table, None)) };

@@ -126,6 +126,8 @@ fn doubtful_tables() {
     };
     let x = |i: usize| i * 7 % 11;
     case("one", "x,y", &|i| format!("{},yes", x(i)), "--target y");
+    case("none", "x,y", &|i| format!("{},", x(i)), "--target y");
+    case("comma", "x;y", &|i| format!("{},5;{}", x(i), x(i)), "");
     case("price", "x,y", &|i| format!("{},{}.5", x(i), i), "--target y");
     case("word", "x,name", &|i| format!("{},n{i}", x(i)), "");
     case("number", "id,x", &|i| format!("{i},{}", x(i)), "");

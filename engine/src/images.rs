@@ -33,15 +33,20 @@ pub fn scaling(values: &[f32]) -> Scaling {
 pub fn spec(height: usize, width: usize, channels: usize) -> ImageSpec {
     const BORDER: usize = 4; // room for shifts
     let frame = (height + BORDER, width + BORDER);
-    let mut side = frame.0.max(frame.1).div_ceil(2);
+    let levels = levels(frame.0.max(frame.1).div_ceil(2));
+    let components = if channels == 1 { 32 } else { 64 };
+    ImageSpec { frame, levels, ..ImageSpec::new(height, width, channels, (2, 2), components) }
+}
+
+/// Windows of 2 × 2 until one node is left of so many × so many patches.
+pub fn levels(mut side: usize) -> Vec<LevelSpec> {
     let mut levels = Vec::new();
     while side > 1 || levels.is_empty() {
         let sharing = if levels.is_empty() { Sharing::Pattern(2, 2) } else { Sharing::Own };
         levels.push(LevelSpec::square(2, (64 << levels.len()).min(512), sharing));
         side = side.div_ceil(2);
     }
-    let components = if channels == 1 { 32 } else { 64 };
-    ImageSpec { frame, levels, ..ImageSpec::new(height, width, channels, (2, 2), components) }
+    levels
 }
 
 /// The settings of the presets, with steps for so many images.

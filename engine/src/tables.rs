@@ -75,8 +75,8 @@ pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
         let variance = seen().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
         let scale = (1.0 / variance.sqrt()) as f32;
         scaling.offset[column] = mean as f32;
-        if scale.is_normal() {
-            scaling.scale[column] = scale; // a constant column keeps its own unit
+        if scale.is_finite() {
+            scaling.scale[column] = scale.max(f32::MIN_POSITIVE); // a constant column keeps its own unit
         }
     }
     scaling
@@ -123,6 +123,8 @@ mod tests {
         let chosen = for_table(&kinds, &values, 1).unwrap();
         assert_eq!((chosen.scaling.offset, chosen.scaling.scale), (vec![3.0, 0.0, 7.0], vec![0.5, 1.0, 1.0]));
         assert_eq!((chosen.structure.width(), chosen.structure.classes), (3, 1));
+        let huge = standardise(&[Kind::Gaussian], &[3e38, -3e38]);
+        assert!(3e38 * huge.scale[0] < 10.0, "{huge:?}");
     }
 
     #[test]

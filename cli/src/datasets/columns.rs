@@ -107,6 +107,9 @@ fn open_new(origin: &Origin, format: Option<Format>, request: &Request) -> Resul
         Some(names) => names.to_vec(),
         None => json_lines::names(origin.open()?)?,
     };
+    if names.is_empty() {
+        return Err(mistake(format!("{file}: expected at least one row, got none")));
+    }
     let mut chosen = Chosen::new(&file, &names, request.target.as_ref(), &request.ignore)?;
     if let Some(unknown) = request.categorical.iter().find(|name| !chosen.columns.contains(name)) {
         let message =
@@ -212,11 +215,17 @@ fn named(model: &Layout, names: &[String]) -> Layout {
     Layout { columns, ..model.clone() }
 }
 
+/// True of 3,5: a number for many people, but not here.
+fn has_comma(text: &str) -> bool {
+    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
+}
+
 /// What has been seen of a column.
 #[derive(Default)]
 struct Seen {
     numbers: u64,
     texts: u64,
+    commas: u64,
     /// The first cell that is no number, and the first that is: where they are and what they say.
     first_text: Option<(String, String)>,
     first_number: Option<(String, String)>,
@@ -232,6 +241,7 @@ impl Seen {
             false => (&mut self.texts, &mut self.first_text),
         };
         *count += 1;
+        self.commas += u64::from(has_comma(&name));
         first.get_or_insert_with(|| (place.to_string(), name.clone()));
         if (by_name || !number) && self.names.len() <= MOST_CATEGORIES {
             self.names.insert(name);
@@ -253,6 +263,13 @@ impl Seen {
         let (cells, classes) = (self.numbers + self.texts, self.names.len() as u64);
         let doubtful = self.texts == 0 && classes > 20 && cells < 10 * classes;
         doubtful.then(|| format!("target '{name}' looks continuous: {classes} classes, all numbers, in {cells} rows"))
+    }
+
+    /// Numbers with a decimal comma would be learned as words.
+    fn looks_like_commas(&self, name: &str) -> Option<String> {
+        let doubtful = self.texts > 0 && self.commas == self.texts;
+        doubtful
+            .then(|| format!("column '{name}' looks like numbers with commas, and is taken as words: write a point"))
     }
 
     /// Words that never come twice tell nothing about other rows.
@@ -320,7 +337,7 @@ fn look_through(file: &str, rows: &mut dyn Records, chosen: &Chosen, categorical
         }
         let kind = if forced || seen.texts > 0 {
             let hint = format!("--ignore {name} leaves it out");
-            found.doubts.extend(seen.looks_like_names(name));
+            found.doubts.extend(seen.looks_like_commas(name).or_else(|| seen.looks_like_names(name)));
             ColumnKind::Categorical(seen.categories(file, name, &hint)?)
         } else {
             ColumnKind::Numeric
@@ -375,6 +392,7 @@ impl Encoder {
             _ => match cell.number().map(|number| number as f32) {
                 Some(number) if number.is_finite() => Ok(number),
                 Some(_) => Err(format!("expected a finite number of 32 bits, got '{text}'")),
+                None if has_comma(&text) => Err(format!("expected a number with a point, got '{text}'")),
                 None => Err(format!("expected a number, got '{text}'; --na {text} makes it missing")),
             },
         }

@@ -123,7 +123,8 @@ impl CsvRecords {
         let (expected, got) = (self.header.len(), self.record.len());
         if more && expected > 0 && got != expected {
             let place = self.place();
-            return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}")));
+            let hint = if self.record.as_slice().contains(&b'\n') { "; is a quote left open?" } else { "" };
+            return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}{hint}")));
         }
         Ok(more)
     }
@@ -274,6 +275,7 @@ mod tests {
         assert_eq!(says(b""), "a.csv: expected a line with the names of the columns, got an empty file");
         assert_eq!(says(b"\n\n"), says(b""));
         assert_eq!(says(b"a,b\n1,2\n3\n"), "a.csv line 3: expected 2 cells, as in the first line, got 1");
+        assert!(says(b"a,b\n\"1,2\n3,4\n").ends_with("got 1; is a quote left open?"));
         assert_eq!(says(b"a,b\n1,\xff\n"), "a.csv line 2: expected text in UTF-8, got other bytes in cell 2");
         assert_eq!(says(b"a,b,a\n"), "a.csv line 1: expected every column to have its own name, got 'a' twice");
         assert_eq!(
