@@ -48,11 +48,7 @@ pub struct ColumnPlan {
 impl ColumnPlan {
     /// What suits so many rows: the more there are, the more can be told apart.
     pub fn for_rows(rows: usize) -> Self {
-        let (components, channels) = match rows {
-            0..1_000 => (6, 48),
-            1_000..100_000 => (12, 64),
-            _ => (12, 96),
-        };
+        let (components, channels) = if rows < 1_000 { (6, 48) } else { (24, 128) };
         Self { components, channels: vec![channels], window: 8, groups: None }
     }
 

@@ -6,15 +6,18 @@
 Every set is split at random into three quarters to learn from and a quarter to be judged by, once a seed. A method
 learns from complete rows and is judged with a share p of the cells missing at random; and the reverse: it learns with
 half of the cells missing and is judged on complete rows. Nothing is tuned for any set. What was measured is kept in
-a file (--results), so a run that was stopped goes on.
+a file (--results), so a run that was stopped goes on. Every method has one thread (OMP_NUM_THREADS chooses more).
 """
 
 import argparse
 import gzip
 import json
+import os
 import time
 import warnings
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the libraries that read it
 
 import numpy as np
 from scipy.special import logsumexp
@@ -91,8 +94,9 @@ class ClassMixtures:
         self.classes_, counts = np.unique(y, return_counts=True)
         self.log_prior = np.log(counts / len(y))
         self.mixtures = [
-            GaussianMixture(min(self.components, count // 4), covariance_type="diag", reg_covar=0.05, random_state=self.seed)
-            .fit(Z[y == k])
+            GaussianMixture(
+                min(self.components, count // 4), covariance_type="diag", reg_covar=0.05, random_state=self.seed
+            ).fit(Z[y == k])
             for k, count in zip(self.classes_, counts)
         ]
         return self
@@ -104,13 +108,17 @@ class ClassMixtures:
         for k, m in enumerate(self.mixtures):
             variance = m.covariances_
             # Σ_seen of log N(z; μ, σ²), as matrix products over the columns
-            square = (Z**2) @ (1 / variance).T - 2 * Z @ (m.means_ / variance).T + seen @ (m.means_**2 / variance + np.log(2 * np.pi * variance)).T
+            square = (
+                (Z**2) @ (1 / variance).T
+                - 2 * Z @ (m.means_ / variance).T
+                + seen @ (m.means_**2 / variance + np.log(2 * np.pi * variance)).T
+            )
             scores[:, k] = logsumexp(-0.5 * square + np.log(m.weights_), axis=1) + self.log_prior[k]
         return self.classes_[scores.argmax(axis=1)]
 
 
 class WithHoles:
-    """Trained on four copies of the rows, each row of a copy with its own share of cells missing, drawn from 0 to 0.9."""
+    """Trained on the rows and four copies, each row of a copy with its own share of holes, drawn from 0 to 0.9."""
 
     def __init__(self, model, seed):
         self.model, self.seed = model, seed
@@ -146,7 +154,9 @@ METHODS = {
     "**TMMClassifier()**": lambda columns, seed: TMMClassifier(random_state=seed),
     "mixture of 16 Gaussians per class, exact marginals": lambda columns, seed: ClassMixtures(16, seed),
     "KNNImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(KNNImputer(), boosting(seed)),
-    "IterativeImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(iterative(columns, seed), boosting(seed)),
+    "IterativeImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(
+        iterative(columns, seed), boosting(seed)
+    ),
     "HistGradientBoosting": lambda columns, seed: boosting(seed),
     "HistGradientBoosting, trained with random holes": lambda columns, seed: WithHoles(boosting(seed), seed),
     "LightGBM": lambda columns, seed: lightgbm(seed),

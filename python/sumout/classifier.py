@@ -70,12 +70,13 @@ class TMMClassifier(ClassifierMixin, TMM):
         """Learns from rows with holes; labels may be missing too."""
         self._check_device()
         values, y, there, weights = self._checked(X, y, sample_weight, first=True)
-        there_and_counted = there & (weights > 0)
-        if not there_and_counted.any():
+        counted = there & (weights > 0)
+        if not counted.any():
             raise ValueError("sample_weight: expected a class with a weight that is not zero")
-        self.classes_ = np.unique(y[there_and_counted])
-        there = there & np.isin(y, self.classes_)
-        self._train(values, labels.encode(y, there, self.classes_), weights, self._class_weights(y, there, weights), self._names())
+        self.classes_ = np.unique(y[counted])
+        there &= np.isin(y, self.classes_)
+        encoded = labels.encode(y, there, self.classes_)
+        self._train(values, encoded, weights, self._class_weights(y, there, weights), self._names())
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> TMMClassifier:
@@ -98,7 +99,9 @@ class TMMClassifier(ClassifierMixin, TMM):
             self._go_on(values, encoded, weights, class_weights)
         return self
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _checked(
+        self, X: Any, y: Any, sample_weight: Any, first: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Encoded rows, labels, which labels are there, weights."""
         if y is None:
             raise ValueError("TMMClassifier requires y to be passed, but the target y is None.")
@@ -139,7 +142,8 @@ class TMMClassifier(ClassifierMixin, TMM):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)] if hasattr(self, "model_") else self.predict_proba(X)
+        posterior = self.predict_proba(X)
+        return self.classes_[posterior.argmax(axis=1)]
 
     def log_likelihood(self, X: Any) -> np.ndarray:
         """log P(x_o | y), (n, classes)."""
@@ -155,7 +159,9 @@ class TMMClassifier(ClassifierMixin, TMM):
         """
         return self._impute(X, how, self._class_index(y), random_state)
 
-    def sample(self, n: int = 1, y: Any = None, given: Any = None, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def sample(
+        self, n: int = 1, y: Any = None, given: Any = None, random_state: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """`n` rows and their classes, from P(X, y), from P(X | y) for a class `y`, or given what is observed.
 
         `given` is one row with holes (`n` draws of it) or `n` rows (a draw of each).

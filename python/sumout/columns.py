@@ -35,8 +35,9 @@ class Columns:
         frame = as_frame(X)
         chosen = chosen_columns(frame, width, categorical_features)
         categories = [np.array(known(column(X, frame, j)), dtype=object) if chosen[j] else None for j in range(width)]
-        named = frame is not None and all(isinstance(name, str) for name in frame.columns)
-        names = list(frame.columns) if named else []
+        names = [] if frame is None else [name for name in frame.columns if isinstance(name, str)]
+        if len(names) < width:
+            names = []
         if not names and chosen.any():
             names = [f"x{j}" for j in range(width)]
         return cls([None if c is None else narrow(c) for c in categories], names)
@@ -57,7 +58,10 @@ class Columns:
         """As a model file wants them."""
         if not self.names:
             return {}
-        return {"columns": self.names, "categories": [[] if c is None else list(map(name_of, c)) for c in self.categories]}
+        return {
+            "columns": self.names,
+            "categories": [[] if c is None else list(map(name_of, c)) for c in self.categories],
+        }
 
     @property
     def plain(self) -> bool:
@@ -137,11 +141,13 @@ def column(X: Any, frame: nw.DataFrame | None, j: int) -> Any:
     return X[:, j] if frame is None else frame.get_column(frame.columns[j])
 
 
+def listed(cells: Any) -> list:
+    return cells.to_list() if isinstance(cells, nw.Series) else cells.tolist()
+
+
 def known(cells: Any) -> list:
     """The distinct values of a column, sorted: numbers as numbers, else by name."""
-    values = {value for value in cells.to_list() if not is_hole(value)} if hasattr(cells, "to_list") else {
-        value for value in cells.tolist() if not is_hole(value)
-    }
+    values = {value for value in listed(cells) if not is_hole(value)}
     try:
         return sorted(values)
     except TypeError:
@@ -157,7 +163,7 @@ def narrow(values: np.ndarray) -> np.ndarray:
 def coded(cells: Any, known: np.ndarray) -> list[float]:
     """The place of each value among the categories."""
     places = {name_of(value): float(place) for place, value in enumerate(known.tolist())}
-    values = cells.to_list() if hasattr(cells, "to_list") else cells.tolist()
+    values = listed(cells)
     codes = {value: np.nan if is_hole(value) else places.get(name_of(value), np.nan) for value in set(values)}
     return [codes[value] for value in values]
 

@@ -37,7 +37,9 @@ class TMM(BaseEstimator):
     device : 'cpu', or 'cuda' where the package was built with it
     """
 
-    _settings = ("steps", "batch", "rate", "drop_inputs")
+    image_shape: Any
+    n_features_in_: int
+    _settings: tuple[str, ...] = ("steps", "batch", "rate", "drop_inputs")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -59,7 +61,8 @@ class TMM(BaseEstimator):
             X = self._cells(X, reset=True)
         self._columns = Columns.learn(X, self.n_features_in_, self.categorical_features)
         if self.image_shape_ is not None and np.prod(self.image_shape_) != self.n_features_in_:
-            raise ValueError(f"image_shape: {self.image_shape_} expected {np.prod(self.image_shape_)} columns, got {self.n_features_in_}")
+            wanted, got = np.prod(self.image_shape_), self.n_features_in_
+            raise ValueError(f"image_shape: expected {wanted} columns for {self.image_shape}, got {got}")
         return self._encoded(X)
 
     def _rows(self, X: Any) -> np.ndarray:
@@ -88,7 +91,8 @@ class TMM(BaseEstimator):
         else:
             validate_data(self, X, reset=reset, skip_check_array=True)
         if len(X) == 0 or X.shape[1] == 0:
-            raise ValueError(f"Found array with {len(X)} sample(s) and {X.shape[1]} feature(s) while a minimum of 1 is required.")
+            found = f"{len(X)} sample(s) and {X.shape[1]} feature(s)"
+            raise ValueError(f"Found array with {found} while a minimum of 1 is required.")
         return X
 
     def _encoded(self, X: Any) -> np.ndarray:
@@ -108,12 +112,14 @@ class TMM(BaseEstimator):
             return None
         shape = tuple(self.image_shape)
         if len(shape) not in (2, 3) or not all(isinstance(n, (int, np.integer)) and n > 0 for n in shape):
-            raise ValueError(f"image_shape: expected (height, width) or (height, width, channels), got {self.image_shape!r}")
-        return (*map(int, shape), 1) if len(shape) == 2 else tuple(map(int, shape))
+            raise ValueError(f"image_shape: expected (height, width) or (height, width, channels), got {shape}")
+        return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 
     # Training.
 
-    def _train(self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, names: list[str]) -> None:
+    def _train(
+        self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, names: list[str]
+    ) -> None:
         """Learns `model_`. Equal rows are one with the sum of their weights, in an order of the engine's."""
         values, labels, weights, counts = training_set(values, labels, weights, class_weights, self._threads())
         about = {"classes": names, **self._columns.about()}
@@ -141,7 +147,14 @@ class TMM(BaseEstimator):
         steady = {"schedule": "constant", "rate": 0.01, "batch": batch, "steps": max(10, 10 * len(values) // batch)}
         settings = {**steady, **self._given(*self._settings), "seed": self._seed()}
         model = _engine.go_on(
-            self.model_, values, labels, weights, counts, json.dumps(settings), self._threads(), Bar() if self.verbose else None
+            self.model_,
+            values,
+            labels,
+            weights,
+            counts,
+            json.dumps(settings),
+            self._threads(),
+            Bar() if self.verbose else None,
         )
         self._class_counts = counts
         self._keep(model)
@@ -151,9 +164,9 @@ class TMM(BaseEstimator):
         self._plain = self._columns.plain and not hasattr(self, "feature_names_in_")
 
     def _given(self, *names: str) -> dict:
-        """Parameters that are not None, in the order of Python numbers."""
-        values = {name: getattr(self, name) for name in names}
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items() if value is not None}
+        """Parameters that are not None, as numbers of Python."""
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -165,7 +178,9 @@ class TMM(BaseEstimator):
             return int(wanted) if wanted.isdigit() else 0
         if self.n_jobs == 0:
             raise ValueError("n_jobs: expected a number of threads, -1 for one a core, or None, got 0")
-        return self.n_jobs if self.n_jobs > 0 else 0 if self.n_jobs == -1 else max(1, (os.cpu_count() or 1) + 1 + self.n_jobs)
+        if self.n_jobs < -1:
+            return max(1, (os.cpu_count() or 1) + 1 + self.n_jobs)
+        return max(0, self.n_jobs)
 
     def _check_device(self) -> None:
         if self.device == "cuda":
@@ -201,7 +216,9 @@ class TMM(BaseEstimator):
         out = self._columns.fill(flat if as_frame(flat) is not None else np.asarray(flat), filled)
         return out if flat is X else out.reshape(X.shape)
 
-    def explain(self, level: int, channel: int, *, node: int = 0, tree: int = 0, n: int | None = None, random_state: Any = None) -> np.ndarray:
+    def explain(
+        self, level: int, channel: int, *, node: int = 0, tree: int = 0, n: int | None = None, random_state: Any = None
+    ) -> np.ndarray:
         """What one neuron stands for: `n` samples of the columns below it, or its mode where `n` is None.
 
         Columns that are not below it are NaN. Level 0 is the leaves; `model_.describe()` shows the levels.
@@ -266,7 +283,7 @@ def training_set(
     values, labels = np.ascontiguousarray(values[places]), labels[places]
     weights = weights * np.append(class_weights, 1.0)[labels]  # a missing label, -1, weighs 1
     there = labels >= 0
-    counts = np.bincount(labels[there], weights[there], minlength=len(class_weights))
-    weights = np.empty(0) if (weights == 1).all() else weights / weights.mean()
+    counts: np.ndarray = np.bincount(labels[there], weights[there], minlength=len(class_weights))
     counts = counts if counts.any() else np.ones(len(class_weights))
-    return values, labels, weights.astype(np.float32), counts.tolist()
+    of_loss = np.empty(0) if (weights == 1).all() else weights / weights.mean()
+    return values, labels, of_loss.astype(np.float32), counts.tolist()

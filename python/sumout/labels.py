@@ -19,7 +19,7 @@ def present(y: Any, missing_label: Any) -> tuple[np.ndarray, np.ndarray]:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError("Input y contains infinity: expected classes, or NaN for a missing label")
-    there = ~np.array([is_hole(label) for label in y]) if y.dtype == object else ~np.isnan(y) if y.dtype.kind == "f" else np.ones(len(y), bool)
+    there = ~np.array([is_hole(label) for label in y]) if y.dtype.kind in "fO" else np.ones(len(y), bool)
     if missing_label is not None:
         marked = there & np.array(y == missing_label, dtype=bool)
         if len({*y[there & ~marked].tolist()}) > 1:

@@ -1,9 +1,9 @@
 """The model from its formulas in plain NumPy, read from the bytes of a model file; slow, float64, log space.
 
-    leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing coordinate drops out of the sum
-    mixing    ψ_j(c)      = Σ_a W_j[c,a] φ_j(a)
-    product   φ_p(c)      = Π_{j child of p} ψ_j(c)
-    classes   P(X|y)      = Σ_a W_top[y,a] φ(a)
+leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing coordinate drops out of the sum
+mixing    ψ_j(c)      = Σ_a W_j[c,a] φ_j(a)
+product   φ_p(c)      = Π_{j child of p} ψ_j(c)
+classes   P(X|y)      = Σ_a W_top[y,a] φ(a)
 """
 
 import json
@@ -35,7 +35,9 @@ def leaf_logs(tree, x, prefix, tensors):
         for kind in family:
             if kind == "gaussian":
                 mean, log_sigma = (tensors[f"{prefix}.leaves.{name}"][numbers] for name in ("mean", "log_sigma"))
-                of_family.append(lambda x, m=mean, s=log_sigma: -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi))
+                of_family.append(
+                    lambda x, m=mean, s=log_sigma: -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi)
+                )
                 numbers += 1
             else:
                 count = kind["categorical"]
@@ -60,8 +62,8 @@ def log_likelihood(data, row):
     tops = []
     for t, tree in enumerate(structure["trees"]):
         logs = leaf_logs(tree, x, f"tree{t}", tensors)
-        for l, level in enumerate(tree["levels"], start=1):
-            weights = log_softmax(tensors[f"tree{t}.level{l}.logits"], axis=2)[level["weight_of"]]  # (nodes, C, A)
+        for depth, level in enumerate(tree["levels"], start=1):
+            weights = log_softmax(tensors[f"tree{t}.level{depth}.logits"], axis=2)[level["weight_of"]]  # (nodes, C, A)
             mixed = logsumexp(weights + logs[:, None, :], axis=2)
             logs = np.array([mixed[children].sum(axis=0) for children in level["children"]])
         tops.append(logs[0])

@@ -12,7 +12,14 @@ def mixed_table(rows=120, seed=0):
     """Three numbers and a category, three classes, a quarter of the cells missing."""
     random = np.random.RandomState(seed)
     y = random.randint(3, size=rows)
-    X = np.column_stack([random.normal(y, 0.5), random.normal(size=rows) * 30 + 100, y - random.normal(size=rows), (y + random.randint(2, size=rows)) % 3])
+    X = np.column_stack(
+        [
+            random.normal(y, 0.5),
+            random.normal(size=rows) * 30 + 100,
+            y - random.normal(size=rows),
+            (y + random.randint(2, size=rows)) % 3,
+        ]
+    )
     X[random.uniform(size=X.shape) < 0.25] = np.nan
     X[0], X[1] = np.nan, [0.5, 90, 1.0, 2]
     return X, y
