@@ -83,7 +83,7 @@ SETS = {
 
 
 class ClassMixtures:
-    """A Gaussian mixture with diagonal covariances for every class; its marginals are exact. Learns from complete rows."""
+    """A diagonal Gaussian mixture for every class; its marginals are exact. Learns from complete rows."""
 
     def __init__(self, components, seed):
         self.components, self.seed = components, seed

@@ -22,7 +22,7 @@ use sumout::train::{Data, Trainer};
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// From here on one tree is enough; fewer rows gain from three that were trained apart.
-const MANY_ROWS: usize = 10_000;
+const MANY_ROWS: usize = 1_000;
 
 /// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
 ///
