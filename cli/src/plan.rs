@@ -294,7 +294,7 @@ mod tests {
         let structure = Plan::parse(text, "p.toml").unwrap().for_data(&image()).unwrap().structure;
         let tree = &structure.trees[0];
         assert_eq!((tree.positions.len(), tree.components, tree.levels[0].matrices()), (8, 3, 4));
-        let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
+        let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\nwindow = 2\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
         let structure = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().structure;
         let inputs: Vec<u32> = structure.trees[0].positions.iter().flat_map(|p| p.inputs.clone()).collect();
         assert_eq!((inputs, structure.trees[0].top_channels()), (vec![1, 2, 0], 7));

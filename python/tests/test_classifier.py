@@ -166,7 +166,7 @@ def test_images_by_their_shape():
 
 
 def test_the_bar_and_silence(iris, capfd):
-    TMMClassifier(steps=20, verbose=1).fit(*iris)
+    TMMClassifier(steps=20, trees=1, verbose=1).fit(*iris)
     shown = capfd.readouterr()
     assert "20/20 steps, objective" in shown.err and shown.out == ""
     TMMClassifier(steps=20).fit(*iris)
