@@ -13,7 +13,7 @@ use crate::batch::{Batch, CHUNK, Rows, bits, for_each_task};
 use crate::circuit::{Activations, children_of, cut_tasks, fit};
 use crate::kernel::{arch, padded};
 use crate::leaves::Statistics;
-use crate::mixing::{Scratch, Segment, Simplex, gradient_panel};
+use crate::mixing::Simplex;
 use crate::product;
 use crate::structure::{Structure, Tree};
 use crate::weights::Prepared;
@@ -70,25 +70,6 @@ impl Activations {
                 }
             }
         });
-    }
-
-    /// dW of one panel of a level's matrix after a downward pass: rows c to c + wide. `nodes` are those the matrix mixes.
-    pub fn panel_gradient(
-        &self,
-        scratch: &mut Scratch,
-        (t, tree, l): (usize, &Tree, usize),
-        nodes: &[usize],
-        (c, wide): (usize, usize),
-    ) {
-        let (columns, width) = (tree.channels(l - 1), padded(tree.channels(l)));
-        let (layer, words, buffers) = (&self.rows[t].layers[l - 1], self.rows[t].words, &self.layers[t][l - 1]);
-        let keys = nodes.iter().flat_map(|j| (0..words).map(move |w| j * words + w));
-        let segments = keys.map(|key| Segment {
-            count: layer.count(key),
-            phi: &buffers.phi[layer.first[key] * padded(columns)..],
-            dpsi: &buffers.psi[layer.first[key] * width..],
-        });
-        gradient_panel(arch(), (columns, width, c, wide), segments, scratch, [&[], &[]]);
     }
 
     /// Leaf statistics of every tree and family after a downward pass to the leaves.

@@ -200,10 +200,15 @@ impl Simplex {
 
     /// dφ = Wᵀ dψ for `count` rows: dψ is (count, padded C), dφ is (count, padded A).
     pub fn downward(&self, arch: Arch, matrix: usize, count: usize, dpsi: &[f32], dphi: &mut [f32]) {
+        let parts = &mut [Lowered { count, dpsi, dphi }];
+        downward(arch, (self.rows, self.columns), &self.matrix_panels(matrix), parts);
+    }
+
+    /// The panels of one matrix.
+    pub(crate) fn matrix_panels(&self, matrix: usize) -> Vec<&[f32]> {
         let (width, columns) = (padded(self.rows), self.columns);
         let weights = &self.weights[matrix * columns * width..];
-        let panels: Vec<_> = panels(width).map(|(c, wide)| &weights[c * columns..(c + wide) * columns]).collect();
-        downward(arch, (self.rows, columns), &panels, &mut [Lowered { count, dpsi, dphi }]);
+        panels(width).map(|(c, wide)| &weights[c * columns..(c + wide) * columns]).collect()
     }
 }
 
@@ -314,6 +319,7 @@ pub(crate) fn cut_panels_mut<'a>(mut numbers: &'a mut [f32], shapes: &[Shape], c
 pub(crate) type Shape = (usize, usize, usize);
 
 /// Rows that one matrix mixed: φ is (count, padded A) and dψ is (count, padded C).
+#[derive(Clone, Copy)]
 pub struct Segment<'a> {
     /// Rows.
     pub count: usize,
@@ -343,35 +349,62 @@ pub fn gradient_panel<'a>(
     scratch: &mut Scratch,
     next: [&[f32]; 2],
 ) {
-    let mut next = next.into_iter();
     let Scratch { gradient, pack } = scratch;
     gradient.resize(columns * wide, 0.0);
+    let mut next = next.into_iter();
     let mut then = Then::Replace;
     for segment in segments.filter(|segment| segment.count > 0) {
-        let (b, b_step) = match wide {
-            _ if width <= NARROW => (&segment.dpsi[c..], width),
-            PANEL => (pack_panel::<PANEL>(&segment, width, c, pack), wide),
-            _ => (pack_panel::<HALF>(&segment, width, c, pack), wide),
-        };
-        arch.dispatch(Product {
-            rows: columns,
-            depth: segment.count,
-            a: segment.phi,
-            a_row: 1,
-            a_step: padded(columns),
-            b,
-            b_step,
-            out: gradient,
-            out_row: wide,
-            columns: wide,
-            then,
-            next: next.next().unwrap_or_default(),
-        });
+        let shape = (columns, width, c, wide);
+        put_gradient(arch, shape, segment, (gradient, then), pack, next.next().unwrap_or_default());
         then = Then::Add;
     }
     if then == Then::Replace {
         gradient.fill(0.0);
     }
+}
+
+/// Adds the dW of some rows to a matrix in panels.
+pub(crate) fn add_gradient(
+    arch: Arch,
+    (columns, width): (usize, usize),
+    segment: Segment<'_>,
+    matrix: &mut [f32],
+    scratch: &mut Scratch,
+) {
+    for (c, wide) in panels(width).filter(|_| segment.count > 0) {
+        let to = (&mut matrix[c * columns..(c + wide) * columns], Then::Add);
+        put_gradient(arch, (columns, width, c, wide), segment, to, &mut scratch.pack, &[]);
+    }
+}
+
+/// dW of one panel from some rows.
+fn put_gradient(
+    arch: Arch,
+    (columns, width, c, wide): (usize, usize, usize, usize),
+    segment: Segment<'_>,
+    (out, then): (&mut [f32], Then),
+    pack: &mut Vec<f32>,
+    next: &[f32],
+) {
+    let (b, b_step) = match wide {
+        _ if width <= NARROW => (&segment.dpsi[c..], width),
+        PANEL => (pack_panel::<PANEL>(&segment, width, c, pack), wide),
+        _ => (pack_panel::<HALF>(&segment, width, c, pack), wide),
+    };
+    arch.dispatch(Product {
+        rows: columns,
+        depth: segment.count,
+        a: segment.phi,
+        a_row: 1,
+        a_step: padded(columns),
+        b,
+        b_step,
+        out,
+        out_row: wide,
+        columns: wide,
+        then,
+        next,
+    });
 }
 
 /// Copies W columns of dψ side by side, so that they do not fight for the same lines of the cache.

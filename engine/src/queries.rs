@@ -203,10 +203,9 @@ impl Predictor {
         (PIECE_NUMBERS / row).clamp(64, 512) / 64 * 64
     }
 
-    /// Lays rows in the frame. A number that scaling would make infinite stays the largest there is.
+    /// Lays rows in the frame.
     pub(crate) fn lay(&mut self, rows: &[f32], shift: (isize, isize)) {
         self.model.fill(rows, shift, &mut self.batch);
-        self.batch.values.iter_mut().for_each(|z| *z = z.clamp(f32::MIN, f32::MAX));
     }
 
     /// log P(x_o|y) of checked rows, in the units of the data, as (n, K).

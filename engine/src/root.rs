@@ -9,7 +9,7 @@
 //! identity   log P(x|y) = Σ_j (log ψ_j(y) + log_scale_j)    dψ_j(y) = seed(y) / ψ_j(y)
 //! ```
 
-use crate::batch::{Batch, CHUNK, Dropped, Rows, bits};
+use crate::batch::{Batch, CHUNK, Dropped, Rows, bits, for_each_task, in_pool};
 use crate::circuit::{Activations, Buffers, Keep, Root, fit};
 use crate::kernel::{arch, padded};
 use crate::mixing::{Scratch, Segment, gradient_panel};
@@ -39,11 +39,13 @@ impl Activations {
     /// Goes up, leaving out what is missing or dropped (`dropped[tree][layer]`).
     pub fn upward(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, dropped: &[Vec<Dropped>], keep: Keep) {
         self.rows.resize_with(s.trees.len(), Rows::default);
-        for (t, tree) in s.trees.iter().enumerate() {
-            self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
-        }
-        self.climb(s, prepared, batch, keep);
-        self.root_up(s, prepared);
+        in_pool(batch.rows * s.multiply_adds(), || {
+            for (t, tree) in s.trees.iter().enumerate() {
+                self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
+            }
+            self.climb(s, prepared, batch, keep);
+            self.root_up(s, prepared);
+        });
     }
 
     /// Goes up through every node, also where all is missing, and keeps everything.
@@ -121,16 +123,18 @@ impl Activations {
         doubt.resize(b_count * k, 0.0);
         log_likelihood.resize(b_count * k, 0.0);
         let (rows, layers) = (&self.rows, &self.layers);
-        let scores = log_likelihood.par_chunks_mut(CHUNK * k).zip(lost.par_chunks_mut(CHUNK));
-        let scores = scores.zip(doubt.par_chunks_mut(CHUNK * k)).zip(psi.par_chunks_mut(CHUNK * k_wide));
+        let scores = log_likelihood.chunks_mut(CHUNK * k).zip(lost.chunks_mut(CHUNK));
+        let scores = scores.zip(doubt.chunks_mut(CHUNK * k)).zip(psi.chunks_mut(CHUNK * k_wide));
         let chunks =
             scores.enumerate().map(|(word, (((scores, lost), doubt), psi))| Chunk { word, psi, lost, doubt, scores });
-        let tops = phi.par_chunks_mut(CHUNK * wide).zip(factor.par_chunks_mut(CHUNK * trees));
-        chunks.zip(tops).for_each(|(chunk, (phi, factor))| match s.class_rows {
-            ClassRows::Mixing => mix_tops(s, prepared, rows, layers, chunk, phi, factor),
-            ClassRows::Identity => {
-                factor.fill(1.0);
-                multiply_classes(&s.trees[0], &rows[0], &layers[0], chunk, k);
+        let tops = phi.chunks_mut(CHUNK * wide).zip(factor.chunks_mut(CHUNK * trees));
+        for_each_task(b_count * wide * k_wide, chunks.zip(tops).collect(), |(chunk, (phi, factor))| {
+            match s.class_rows {
+                ClassRows::Mixing => mix_tops(s, prepared, rows, layers, chunk, phi, factor),
+                ClassRows::Identity => {
+                    factor.fill(1.0);
+                    multiply_classes(&s.trees[0], &rows[0], &layers[0], chunk, k);
+                }
             }
         });
     }

@@ -46,6 +46,10 @@ pub struct Settings {
     pub drop_nodes: Vec<f64>,
     /// Training images are moved by up to this many pixels each way; what they leave is missing.
     pub shift: usize,
+    /// Training images are turned about their centre by up to this many degrees either way.
+    pub rotate: f64,
+    /// Training images grow or shrink by up to this part of their size.
+    pub stretch: f64,
     /// Learning rate of the leaves relative to the rest; 0 keeps them as they started.
     pub leaf_rate: f64,
     /// How leaves start.
@@ -74,6 +78,8 @@ impl Default for Settings {
             drop_varied: false,
             drop_nodes: Vec::new(),
             shift: 0,
+            rotate: 0.0,
+            stretch: 0.0,
             leaf_rate: 0.0,
             leaves: LeafStart::default(),
             spread: 1.0,
@@ -85,6 +91,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether training images are turned or stretched.
+    pub fn turns(&self) -> bool {
+        self.rotate > 0.0 || self.stretch > 0.0
+    }
+
     /// Says which setting is out of range.
     pub fn check(&self) -> Result<()> {
         let probability = |p: &f64| (0.0..=1.0).contains(p);
@@ -102,6 +113,8 @@ impl Settings {
             ("structures", "at least 1", self.leaves.structures > 0, self.leaves.structures.to_string()),
             ("drop_inputs", "from 0 to 1", probability(&self.drop_inputs), self.drop_inputs.to_string()),
             ("drop_nodes", "from 0 to 1", self.drop_nodes.iter().all(probability), format!("{:?}", self.drop_nodes)),
+            ("rotate", "from 0 to 180", (0.0..=180.0).contains(&self.rotate), self.rotate.to_string()),
+            ("stretch", "from 0 to 0.9", (0.0..=0.9).contains(&self.stretch), self.stretch.to_string()),
             ("validate_every", "at least 1", self.validate_every > 0, self.validate_every.to_string()),
         ];
         for (name, expected, fits, got) in checks {

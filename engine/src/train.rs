@@ -3,6 +3,7 @@
 //! All randomness is a function of (seed, step, row of the batch), so a run that was stopped goes on to the same bits,
 //! with any number of threads.
 
+use crate::augment::Turn;
 use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
@@ -16,9 +17,8 @@ use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference;
 use crate::start::start_leaves;
-use crate::structure::{ClassRows, Structure};
+use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
-use rayon::prelude::*;
 use std::sync::OnceLock;
 
 pub use crate::settings::{Data, Prior, Settings};
@@ -74,7 +74,6 @@ pub struct Trainer {
     pub(crate) memory: Memory,
     pub(crate) prepared: Prepared,
     activations: Activations,
-    nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
     batch: Batch,
     labels: Vec<i64>,
     weights: Vec<f32>,
@@ -105,6 +104,12 @@ impl Trainer {
     /// Goes on from a model as it is, with fresh memory: fine-tuning.
     pub fn with_model(model: Model, settings: Settings) -> Result<Self> {
         settings.check()?;
+        let flat = model.structure.frame.is_none_or(|frame| frame.height == 1 || frame.width == 1);
+        if settings.turns() && flat {
+            let (expected, got) =
+                ("0 where the data are not images", format!("{} and {}", settings.rotate, settings.stretch));
+            return Err(Error::Setting { name: "rotate and stretch", expected, got });
+        }
         let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::leaves::Family| {
             Statistics::new(family).gradient(family).iter().map(|free| Moments::new(free.len())).collect::<Vec<_>>()
@@ -121,7 +126,6 @@ impl Trainer {
         Ok(Self {
             prepared: Prepared::new(&model.weights),
             placements: shifts.map(|shift| model.columns(shift)).collect(),
-            nodes_of: trees_of(&model.structure),
             activations: Activations::new(),
             batch: Batch::default(),
             labels: Vec::new(),
@@ -270,19 +274,27 @@ impl Trainer {
         self.weights.clear();
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        let Settings { drop_inputs, drop_varied, .. } = self.settings;
-        let frame_len = self.batch.width;
         let placements = &self.placements;
-        self.batch.values.par_chunks_mut(frame_len).zip(&picked).enumerate().for_each(|(b, (frame, &row))| {
+        let kinds = structure.row_kinds();
+        let Settings { rotate, stretch, drop_inputs, drop_varied, .. } = self.settings;
+        let frame = structure.frame.as_ref().filter(|_| self.settings.turns());
+        let turn = frame.map(|frame| (frame, &kinds[..], rotate, stretch));
+        self.batch.fill_rows(|b, frame| {
             let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
+            let mut random = Stream::new(seed, Purpose::Augment, step, b as u32);
             let columns = match placements.len() {
                 1 => &placements[0],
-                count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
+                count => &placements[random.below(count)],
             };
             let drop = if drop_varied { (2.0 * drop_inputs * holes.uniform()).min(1.0) } else { drop_inputs };
             let threshold = (drop * 4_294_967_296.0) as u64;
-            frame.fill(f32::NAN);
-            let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
+            let row = &data.values[picked[b] * width..(picked[b] + 1) * width];
+            let turned = turn.map(|(frame, kinds, rotate, stretch)| {
+                let mut turned = vec![0.0; width];
+                Turn::draw(rotate, stretch, &mut random).apply(frame, |channel| kinds[channel], row, &mut turned);
+                turned
+            });
+            let numbers = turned.as_deref().unwrap_or(row).iter().zip(columns);
             match threshold {
                 0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
                 _ => numbers.for_each(|(&x, column)| {
@@ -341,7 +353,6 @@ impl Trainer {
                     simplex: &mut self.prepared.levels[t][l - 1],
                     moments: &mut self.memory.levels[t][l - 1],
                     counts: counts.level(t, l - 1),
-                    nodes: &self.nodes_of[t][l - 1],
                 };
                 self.activations.learn_level((t, l, tree), learned, &step, to_leaves);
             }
@@ -363,10 +374,6 @@ impl Trainer {
             }
         }
     }
-}
-
-fn trees_of(structure: &Structure) -> Vec<Vec<Vec<Vec<usize>>>> {
-    structure.trees.iter().map(|tree| tree.levels.iter().map(|level| level.nodes_of()).collect()).collect()
 }
 
 /// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.

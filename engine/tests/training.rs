@@ -95,7 +95,8 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
         leaf_rate: 1.0,
         ..Settings::default()
     };
-    let data = Data { values: &batch.values, labels: &labels, weights: &row_weights };
+    let values: Vec<f32> = (0..batch.rows).flat_map(|b| batch.row(b).to_vec()).collect();
+    let data = Data { values: &values, labels: &labels, weights: &row_weights };
     let mut trainer = Trainer::with_model(model.clone(), settings).unwrap();
     trainer.advance(&data).unwrap();
     let moved = &centred(trainer.model().weights, &model.weights);
@@ -171,7 +172,7 @@ fn train(threads: usize, rule: Rule, rate: f64) -> (Model, Vec<u64>) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let model = Model::random(small_structure(), 1.0, 1);
-        let settings = Settings { rule, rate, prior: Prior::Labels, ..settings() };
+        let settings = Settings { rule, rate, prior: Prior::Labels, rotate: 10.0, stretch: 0.1, ..settings() };
         let mut trainer = Trainer::new(model, settings, &data).unwrap();
         let mut losses = Vec::new();
         let heard = &mut |_: &Trainer, progress: &sumout::train::Progress| {
@@ -353,6 +354,13 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     assert_eq!(setting(Settings { steps: 0, ..ok.clone() }), "steps: expected at least 1, got 0");
     assert_eq!(setting(Settings { rate: f64::NAN, ..ok.clone() }), "rate: expected a positive number, got NaN");
     assert_eq!(setting(Settings { drop_inputs: 1.5, ..ok.clone() }), "drop_inputs: expected from 0 to 1, got 1.5");
+    assert_eq!(setting(Settings { rotate: 181.0, ..ok.clone() }), "rotate: expected from 0 to 180, got 181");
+    assert_eq!(setting(Settings { stretch: 1.0, ..ok.clone() }), "stretch: expected from 0 to 0.9, got 1");
+    let table =
+        Model::random(Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap(), 1.0, 1);
+    let turned =
+        Trainer::with_model(table, Settings { rotate: 5.0, ..ok.clone() }).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(turned, "rotate and stretch: expected 0 where the data are not images, got 5 and 0");
     let rule = Rule::Sgd { momentum: 1.0 };
     assert_eq!(setting(Settings { rule, ..ok.clone() }), "decay: expected 0 ≤ decay < 1, got 1");
     let em = Settings { rule: Rule::Em, rate: 2.0, ..ok.clone() };
