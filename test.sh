@@ -6,7 +6,8 @@ cd "$(dirname "$0")"
 # Build outputs live in the user's cache, so that a fresh clone need not build everything again.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sumout/target}"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+venv=$(mktemp -d)
+trap 'rm -rf "$log" "$venv"' EXIT
 passed=0
 
 step() {
@@ -15,12 +16,12 @@ step() {
   passed=$((passed + 1))
 }
 
-# Runs tests, shows them, and adds up what passed. The exit status is cargo's (pipefail).
+# Runs tests, shows them, and adds up what passed, of cargo or of pytest. The exit status is theirs (pipefail).
 tests() {
   printf '\n== %s\n' "$*"
   "$@" 2>&1 | tee "$log"
   local count
-  count=$(awk '/^test result: ok\./ { n += $4 } END { print n + 0 }' "$log")
+  count=$(awk '/^test result: ok\./ { n += $4 } / passed.* in [0-9.]+s/ { for (i = 2; i <= NF; i++) if ($i ~ /^passed/) n += $(i - 1) } END { print n + 0 }' "$log")
   passed=$((passed + count))
 }
 
@@ -37,5 +38,15 @@ tests cargo test --release --workspace --locked
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
+
+# The Python package, built and installed in a fresh environment as a user would.
+if ! python3 -m venv "$venv" >/dev/null 2>&1; then
+  step apt-get update -qq
+  step apt-get install -y -qq python3-venv
+  step python3 -m venv "$venv"
+fi
+step "$venv/bin/pip" install --quiet --disable-pip-version-check "./python[test]"
+step cargo build --release --locked
+SUMOUT="$CARGO_TARGET_DIR/release/sumout" tests "$venv/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 
 printf '\n%d passed, 0 failed\n' "$passed"

@@ -44,6 +44,7 @@ pub mod train;
 mod train_on_card;
 pub mod presets;
 pub mod tables;
+pub mod images;
 pub mod missing;
 pub mod tensor_file;
 pub mod model_file;

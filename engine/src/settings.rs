@@ -39,6 +39,9 @@ pub struct Settings {
     pub penalty: f64,
     /// Probability that a number of the input is summed out.
     pub drop_inputs: f64,
+    /// Every row draws its own such probability, uniformly from 0 to twice it (to 1 at most), so that all amounts of
+    /// holes are learned from.
+    pub drop_varied: bool,
     /// For layer 0 (leaves), 1, …: probability that a node is summed out. Layers not named keep all.
     pub drop_nodes: Vec<f64>,
     /// Training images are moved by up to this many pixels each way; what they leave is missing.
@@ -72,6 +75,7 @@ impl Default for Settings {
             generative: 0.1,
             penalty: 0.0,
             drop_inputs: 0.0,
+            drop_varied: false,
             drop_nodes: Vec::new(),
             shift: 0,
             rotate: 0.0,

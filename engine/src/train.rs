@@ -287,10 +287,9 @@ impl Trainer {
         self.weights.clear();
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
         let placements = &self.placements;
         let kinds = structure.row_kinds();
-        let Settings { rotate, stretch, .. } = self.settings;
+        let Settings { rotate, stretch, drop_inputs, drop_varied, .. } = self.settings;
         let frame = structure.frame.as_ref().filter(|_| self.settings.turns());
         let turn = frame.map(|frame| (frame, &kinds[..], rotate, stretch));
         self.batch.fill_rows(|b, frame| {
@@ -300,6 +299,8 @@ impl Trainer {
                 1 => &placements[0],
                 count => &placements[random.below(count)],
             };
+            let drop = if drop_varied { (2.0 * drop_inputs * holes.uniform()).min(1.0) } else { drop_inputs };
+            let threshold = (drop * 4_294_967_296.0) as u64;
             let row = &data.values[picked[b] * width..(picked[b] + 1) * width];
             let turned = turn.map(|(frame, kinds, rotate, stretch)| {
                 let mut turned = vec![0.0; width];

@@ -378,3 +378,19 @@ fn a_rate_that_explodes_is_an_error() {
     let result = (0..60).find_map(|_| trainer.advance(&data).err());
     assert!(matches!(result, Some(Error::Diverged { .. })), "{result:?}");
 }
+
+/// A row of 4 numbers is wholly missing with probability ∫p⁴dp = 1/5 where every row draws its own p, and 1/16 at p = ½.
+#[test]
+fn rows_draw_their_own_share_of_holes() {
+    let structure =
+        Structure::columns(&[Kind::Gaussian; 4], &[vec![0], vec![1], vec![2], vec![3]], 2, 2, &[2], 1).unwrap();
+    let values: Vec<f32> = (0..40).map(|i| i as f32 / 10.0).collect();
+    let data = Data::new(&values, &[]);
+    for (drop_varied, expected) in [(true, 1.0 / 5.0), (false, 1.0 / 16.0)] {
+        let settings = Settings { steps: 2000, batch: 1, drop_inputs: 0.5, drop_varied, ..Settings::default() };
+        let mut trainer = Trainer::new(Model::random(structure.clone(), 1.0, 1), settings, &data).unwrap();
+        let empty = (0..2000).filter(|_| trainer.advance(&data).unwrap().generative.abs() < 1e-6).count();
+        let share = empty as f64 / 2000.0;
+        assert!((share - expected).abs() < 0.03, "{drop_varied}: {share}");
+    }
+}

@@ -156,14 +156,15 @@ pub(super) struct FillArgs {
     pub tops: u64,
     pub dropping: u64,
     pub top_count: u64,
-    pub threshold: u64,
     pub seed: u64,
+    pub drop: f64,
     pub width: i32,
     pub frame_len: i32,
     pub samples: i32,
     pub rows: i32,
     pub shifts: i32,
     pub droppings: i32,
+    pub varied: i32,
 }
 
 #[repr(C)]

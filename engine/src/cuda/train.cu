@@ -53,8 +53,9 @@ struct Fill {
     float* weight;         // (B)
     int* tops;             // of all layers, to be cleared
     const Dropping* dropping;
-    u64 top_count, threshold, seed;
-    int width, frame_len, samples, rows, shifts, droppings;
+    u64 top_count, seed;
+    double drop; // probability of a hole
+    int width, frame_len, samples, rows, shifts, droppings, varied;
 };
 
 // A block a sample.
@@ -86,12 +87,19 @@ extern "C" __global__ void fill(const __grid_constant__ Fill s) {
         }
     }
     __syncthreads();
-    for (int four = t; four < (s.width + 3) / 4; four += blockDim.x) {
+    u64 threshold = s.drop * 4294967296.0;
+    if (s.varied) { // a row draws its own share of holes first, from two numbers
+        Block block = philox(0, b, now.step, 3, s.seed);
+        u64 bits = (u64)block.x[0] << 32 | block.x[1];
+        threshold = fmin(2.0 * s.drop * ((bits >> 11) * (1.0 / (1ull << 53))), 1.0) * 4294967296.0;
+    }
+    const int used = s.varied ? 2 : 0;
+    for (int four = t; four < (s.width + used + 3) / 4; four += blockDim.x) {
         Block holes = {{~0u, ~0u, ~0u, ~0u}};
-        if (s.threshold > 0) holes = philox(four, b, now.step, 3, s.seed);
+        if (threshold > 0) holes = philox(four, b, now.step, 3, s.seed);
         for (int r = 0; r < 4; r++) {
-            const int i = 4 * four + r;
-            if (i >= s.width || (u64)holes.x[r] < s.threshold) continue;
+            const int i = 4 * four + r - used;
+            if (i < 0 || i >= s.width || (u64)holes.x[r] < threshold) continue;
             const int place = s.places[(size_t)shift * s.width + i];
             if (place < 0) continue;
             const size_t at = row * s.width + i;

@@ -364,14 +364,15 @@ impl Training {
             tops: circuit.tops.at,
             dropping: self.dropping.at,
             top_count: circuit.tops.len as u64,
-            threshold: (settings.drop_inputs * 4_294_967_296.0) as u64,
             seed: settings.seed,
+            drop: settings.drop_inputs,
             width: self.width as i32,
             frame_len: circuit.structure.frame_len() as i32,
             samples: samples as i32,
             rows: rows as i32,
             shifts: shifts as i32,
             droppings: self.dropping.len as i32,
+            varied: settings.drop_varied.into(),
         }
     }
 
