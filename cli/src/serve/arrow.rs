@@ -10,5 +10,7 @@
 //! there; `web/test/api.py` exchanges streams with pyarrow.
 
 pub mod flat;
+mod schema;
+mod values;
 pub mod read;
 pub mod write;

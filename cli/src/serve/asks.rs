@@ -57,7 +57,6 @@ struct Plan {
     how: How,
     class: Option<usize>,
     seed: u64,
-    draws: usize,
     to: Format,
 }
 
@@ -68,7 +67,7 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
     let from = Format::of_body(request.headers())?;
     let to = Format::accepted(request.headers(), from)?;
     let parts = Parts { scores: true, ..Parts::default() };
-    answer(&app, Plan { live, parts, how: How::Mean, class: None, seed: 0, draws: 0, to }, from, request).await
+    answer(&app, Plan { live, parts, how: How::Mean, class: None, seed: 0, to }, from, request).await
 }
 
 /// `POST /v1/impute`.
@@ -84,17 +83,14 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
             Problem::bad(format!("how: expected mean, mode or sample, got '{name}'"))
         })?,
     };
-    if asked.deviation && how != How::Mean {
-        return Err(Problem::bad("deviation: expected how=mean, which alone has one"));
-    }
     let draws = asked.draws.unwrap_or(0);
     if draws > MOST_DRAWS {
         return Err(Problem::bad(format!("draws: expected at most {MOST_DRAWS}, got {draws}")));
     }
     let class = asked.class.as_deref().map(|name| class_of(&live, name)).transpose()?;
-    let parts =
-        Parts { values: true, deviation: asked.deviation, draws: draws > 0, scores: asked.classes, ..Parts::default() };
-    answer(&app, Plan { live, parts, how, class, seed: asked.seed.unwrap_or(1), draws, to }, from, request).await
+    let deviation = asked.deviation && how == How::Mean; // which alone has one
+    let parts = Parts { values: true, deviation, draws, scores: asked.classes, ..Parts::default() };
+    answer(&app, Plan { live, parts, how, class, seed: asked.seed.unwrap_or(1), to }, from, request).await
 }
 
 async fn answer(app: &App, plan: Plan, from: Format, request: Request) -> Result<Answered, Problem> {
@@ -102,15 +98,17 @@ async fn answer(app: &App, plan: Plan, from: Format, request: Request) -> Result
     let (head, body) = request.into_parts();
     if from == Format::Json {
         let bytes = whole(&head.headers, body, &limits).await?;
+        // Two bytes of text, {}, are a whole row of holes: rows are counted by the numbers they become.
+        let most = limits.rows().min(limits.body() / plan.live.columns.width()).max(1);
         if bytes.len() <= SMALL {
-            let values = json::body(&bytes, &plan.live.columns, limits.rows())?;
+            let values = json::body(&bytes, &plan.live.columns, most)?;
             if values.len() <= BATCH * plan.live.columns.width() {
                 return answer_small(plan, values, &limits).await;
             }
             return in_thread(app, plan, move |_| Ok(Box::new(Whole { values, used: 0 }))).await;
         }
         return in_thread(app, plan, move |plan| {
-            let values = json::body(&bytes, &plan.live.columns, limits.rows())?;
+            let values = json::body(&bytes, &plan.live.columns, most)?;
             Ok(Box::new(Whole { values, used: 0 }))
         })
         .await;
@@ -189,7 +187,7 @@ async fn drain(mut body: Body) {
             }
         }
     };
-    let _ = tokio::time::timeout(Duration::from_secs(2), reading).await;
+    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await;
 }
 
 /// Answers a few rows where they arrived.
@@ -272,9 +270,10 @@ impl Plan {
         if self.parts.scores {
             replies.push(engine.ask(Question::Score, values.clone())?);
         }
-        for draw in 0..self.draws as u64 {
-            let seed = seed_at(self.seed.wrapping_add(draw + 1), first);
-            replies.push(engine.ask(Question::Fill { how: How::Sample, class, seed }, values.clone())?);
+        if self.parts.draws > 0 {
+            let seed = seed_at(self.seed.wrapping_add(1), first);
+            let repeated = values.repeat(self.parts.draws);
+            replies.push(engine.ask(Question::Fill { how: How::Sample, class, seed }, repeated)?);
         }
         if self.parts.values {
             // Only draws have a seed; the others can be answered together with those of other clients.
@@ -302,7 +301,9 @@ impl Plan {
         for answer in answers {
             match answer {
                 Answer::Scores(posterior, log_likelihood) => block.scores = Some((posterior, log_likelihood)),
-                Answer::Filled(values, _) if block.draws.len() < self.draws => block.draws.push(values),
+                Answer::Filled(values, _) if block.draws.len() < self.parts.draws => {
+                    block.draws = values.chunks(values.len() / self.parts.draws).map(<[f32]>::to_vec).collect();
+                }
                 Answer::Filled(values, deviation) => {
                     block.values = Some(values);
                     block.deviation = deviation.filter(|_| self.parts.deviation);

@@ -34,8 +34,8 @@ pub const MOST_DRAWS: usize = 16;
 /// Rows that one question may sample.
 pub const MOST_SAMPLES: usize = 1000;
 
-/// Connections at once; the next ones wait in the system's queue.
-pub const CONNECTIONS: usize = 4096;
+/// Connections at once, below the 1,024 files that many systems allow; the next ones wait in the system's queue.
+pub const CONNECTIONS: usize = 900;
 
 impl Limits {
     /// Bytes held at once.

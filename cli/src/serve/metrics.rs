@@ -95,7 +95,7 @@ impl Metrics {
     /// Counts a request that was answered.
     pub fn request(&self, path: &str, status: u16, time: Duration) {
         let is = |route: &&str| path == *route || (*route == "/v1/models" && path.starts_with("/v1/models/"));
-        let route = ROUTES.iter().position(|route| is(&route)).unwrap_or(ROUTES.len() - 1);
+        let route = ROUTES.iter().position(is).unwrap_or(ROUTES.len() - 1);
         let kind = usize::from(status / 100).clamp(1, 5) - 1;
         self.requests[route][kind].fetch_add(1, Relaxed);
         self.seconds.observe(time.as_secs_f64());

@@ -6,6 +6,7 @@
 //! ```
 
 use super::problem::Problem;
+use axum::http::StatusCode;
 use sumout::Model;
 use sumout::queries::Predictor;
 use sumout::sampling::{self, Neuron};
@@ -50,7 +51,8 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
         false => sampling::View::Samples { count: ask.count, seed: ask.seed },
     };
     // Whatever is wrong with the node is said before its usage is computed.
-    let first = predictor.explain(neuron(ask.channel.unwrap_or(0)), view)?;
+    let first = predictor.explain(neuron(ask.channel.unwrap_or(0)), view);
+    let first = first.map_err(|error| Problem::new(StatusCode::NOT_FOUND, error.to_string()))?;
     let usage = usage(predictor.model(), ask.tree, ask.level, ask.node);
     if let Some(channel) = ask.channel {
         return Ok(vec![View { channel, probability: usage[channel], rows: first }]);

@@ -42,9 +42,13 @@ fn row(live: &Live) -> Value {
         None if columns.is_discrete(column) => json!({ "$ref": "#/components/schemas/Code" }),
         None => json!({ "$ref": "#/components/schemas/Number" }),
     };
-    let any_number = (0..width).all(|column| !columns.is_discrete(column));
-    let items = if any_number { cell(0) } else { json!({ "type": ["number", "string", "null"] }) };
-    let list = json!({ "type": "array", "minItems": width, "maxItems": width, "items": items });
+    let mut list = json!({ "type": "array", "minItems": width, "maxItems": width });
+    if (0..width).all(|column| !columns.is_discrete(column)) {
+        list["items"] = cell(0);
+    } else {
+        list["prefixItems"] = (0..width).map(cell).collect();
+        list["items"] = json!(false);
+    }
     if !columns.named {
         return list;
     }

@@ -312,7 +312,7 @@ mod tests {
         fs::write(&path, model_file::to_bytes(&image_model(1)).unwrap()).unwrap();
         let metrics: Arc<Metrics> = Arc::default();
         let argument = path.display().to_string();
-        let shelf = Shelf::new(&[argument.clone()], None, Limits::default(), metrics.clone()).unwrap();
+        let shelf = Shelf::new(std::slice::from_ref(&argument), None, Limits::default(), metrics.clone()).unwrap();
         let shelf: &'static Shelf = Box::leak(Box::new(shelf));
         std::thread::spawn(|| shelf.watch(&Log::new(super::super::log::Level::None)));
         let first = shelf.find(None).unwrap();

@@ -42,7 +42,7 @@ struct ExplainQuery {
 #[serde(deny_unknown_fields)]
 struct ExamplesQuery {
     model: Option<String>,
-    first: Option<usize>,
+    first: Option<u32>,
     count: Option<usize>,
 }
 
@@ -124,7 +124,7 @@ pub async fn examples(State(app): State<App>, request: Request) -> Result<Docume
     let asked: ExamplesQuery = query(request.uri())?;
     let live = app.shelf.find(asked.model.as_deref())?;
     let count = within("count", asked.count, 24, 200)?;
-    let chosen = live.examples.iter().skip(asked.first.unwrap_or(0)).take(count);
+    let chosen = live.examples.iter().skip(asked.first.unwrap_or(0) as usize).take(count);
     let row = |(values, label): &(Vec<f32>, Option<String>)| {
         let cell = |(column, &x): (usize, &f32)| match live.columns.categories(column) {
             _ if x.is_nan() => Value::Null,

@@ -153,7 +153,7 @@ pub struct Writer {
 
 impl Writer {
     /// Starts a buffer, whose root is the first table.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         Self { bytes: vec![0; 4] }
     }
 
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let mut writer = Writer::new();
+        let mut writer = Writer::start();
         let fields = [Field::I16(-3), Field::Default, Field::Later, Field::I64(1 << 40), Field::U8(7), Field::Later];
         let later = writer.table(0, &fields);
         writer.text(later[0], "grün");

@@ -1,6 +1,8 @@
 //! Record batches become rows.
 
-use super::flat::{Damaged, Read, Table};
+use super::flat::{Damaged, Table};
+use super::schema::{Field, Type, damaged, fields_of, is_plain};
+use super::values::{Buffers, Values, bit, values};
 use crate::datasets::records::Cell;
 use crate::serve::cells::Columns;
 use crate::serve::problem::Problem;
@@ -19,275 +21,6 @@ const SCHEMA: u8 = 1;
 const DICTIONARY: u8 = 2;
 const BATCH: u8 = 3;
 
-/// What a column's buffers hold.
-#[derive(Clone, Debug, PartialEq)]
-enum Type {
-    Null,
-    Bool,
-    Int {
-        bytes: usize,
-        signed: bool,
-    },
-    Float {
-        bytes: usize,
-    },
-    /// Text with offsets of so many bytes.
-    Text {
-        offsets: usize,
-    },
-    /// Text by views.
-    View,
-    /// Lists of the same length.
-    List {
-        length: usize,
-        item: Box<Type>,
-    },
-    /// Something that is only stepped over: buffers of its own, and what is inside it.
-    Other {
-        buffers: usize,
-        inside: Vec<Type>,
-    },
-}
-
-/// A column of the stream.
-#[derive(Clone, Debug)]
-struct Field {
-    name: String,
-    kind: Type,
-    /// Its dictionary, and what that holds.
-    dictionary: Option<(i64, Type)>,
-}
-
-/// Reads a type; unions, run lengths and list views are not known.
-fn kind_of(field: Table<'_>, depth: usize) -> Read<Option<Type>> {
-    let Some(about) = field.table(3)? else { return Err(Damaged) };
-    let children = field.tables(5)?;
-    if depth > 8 {
-        return Ok(None);
-    }
-    let inside = || children.iter().map(|&child| kind_of(child, depth + 1)).collect::<Read<Option<Vec<Type>>>>();
-    let other = |buffers| Ok(inside()?.map(|inside| Type::Other { buffers, inside }));
-    Ok(Some(match field.u8(2)? {
-        1 => Type::Null,
-        2 => match about.i32(0)? {
-            bits @ (8 | 16 | 32 | 64) => Type::Int { bytes: bits as usize / 8, signed: about.u8(1)? != 0 },
-            _ => return Err(Damaged),
-        },
-        3 => match about.i16(0)? {
-            precision @ 0..=2 => Type::Float { bytes: 2 << precision },
-            _ => return Err(Damaged),
-        },
-        5 => Type::Text { offsets: 4 },
-        20 => Type::Text { offsets: 8 },
-        6 => Type::Bool,
-        24 => Type::View,
-        16 => {
-            let length = usize::try_from(about.i32(0)?).map_err(|_| Damaged)?;
-            match inside()? {
-                Some(items) if items.len() == 1 => Type::List { length, item: Box::new(items[0].clone()) },
-                _ => return Ok(None),
-            }
-        }
-        4 | 19 => return other(3),           // bytes
-        7..=11 | 15 | 18 => return other(2), // decimals, times, bytes of one length
-        12 | 17 | 21 => return other(2),     // lists and maps
-        13 => return other(1),               // structs
-        _ => return Ok(None),
-    }))
-}
-
-fn field_of(field: Table<'_>) -> Result<Field, Problem> {
-    let name = field.text(0).map_err(damaged)?.to_owned();
-    let Some(kind) = kind_of(field, 0).map_err(damaged)? else {
-        return Err(Problem::bad(format!("column '{name}': its type is not known here; leave it out")));
-    };
-    let Some(encoding) = field.table(4).map_err(damaged)? else { return Ok(Field { name, kind, dictionary: None }) };
-    let index = |encoding: Table<'_>| -> Read<Type> {
-        let Some(about) = encoding.table(1)? else { return Ok(Type::Int { bytes: 4, signed: true }) };
-        match about.i32(0)? {
-            bits @ (8 | 16 | 32 | 64) => Ok(Type::Int { bytes: bits as usize / 8, signed: about.u8(1)? != 0 }),
-            _ => Err(Damaged),
-        }
-    };
-    let dictionary = Some((encoding.i64(0).map_err(damaged)?, kind));
-    Ok(Field { name, kind: index(encoding).map_err(damaged)?, dictionary })
-}
-
-fn damaged(_: Damaged) -> Problem {
-    Problem::bad("the Arrow stream is damaged: a message does not hold what it claims")
-}
-
-/// The buffers of one batch, handed out in order.
-struct Buffers<'a> {
-    body: &'a [u8],
-    nodes: std::vec::IntoIter<(i64, i64)>,
-    places: std::vec::IntoIter<(i64, i64)>,
-    variadic: std::vec::IntoIter<i64>,
-}
-
-impl<'a> Buffers<'a> {
-    fn new(batch: Table<'_>, body: &'a [u8]) -> Read<Self> {
-        let variadic = batch.i64s(4)?.into_iter();
-        Ok(Self { body, nodes: batch.pairs(1)?.into_iter(), places: batch.pairs(2)?.into_iter(), variadic })
-    }
-
-    fn next(&mut self) -> Read<&'a [u8]> {
-        let (offset, length) = self.places.next().ok_or(Damaged)?;
-        let start = usize::try_from(offset).map_err(|_| Damaged)?;
-        let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length)).ok_or(Damaged)?;
-        self.body.get(start..end).ok_or(Damaged)
-    }
-
-    /// Checks the length of the next column and gives its bitmap of what is there, empty if everything is.
-    fn column(&mut self, rows: usize, bitmap: bool) -> Read<&'a [u8]> {
-        let (length, nulls) = self.nodes.next().ok_or(Damaged)?;
-        if usize::try_from(length) != Ok(rows) {
-            return Err(Damaged);
-        }
-        let valid = if bitmap { self.next()? } else { &[] };
-        match valid.len() {
-            0 if nulls == 0 || !bitmap => Ok(&[]),
-            bytes if bytes >= rows.div_ceil(8) => Ok(valid),
-            _ => Err(Damaged),
-        }
-    }
-
-    /// Steps over a column that is not wanted.
-    fn skip(&mut self, kind: &Type) -> Read<()> {
-        self.nodes.next().ok_or(Damaged)?;
-        let (buffers, inside): (usize, &[Type]) = match kind {
-            Type::Null => (0, &[]),
-            Type::Bool | Type::Int { .. } | Type::Float { .. } => (2, &[]),
-            Type::Text { .. } => (3, &[]),
-            Type::View => (2 + usize::try_from(self.variadic.next().ok_or(Damaged)?).map_err(|_| Damaged)?, &[]),
-            Type::List { item, .. } => (1, std::slice::from_ref(item)),
-            Type::Other { buffers, inside } => (*buffers, inside),
-        };
-        (0..buffers).try_for_each(|_| self.next().map(|_| ()))?;
-        inside.iter().try_for_each(|kind| self.skip(kind))
-    }
-}
-
-fn bit(bits: &[u8], at: usize) -> bool {
-    bits[at / 8] >> (at % 8) & 1 == 1
-}
-
-/// f16 by its definition.
-fn half(bits: u16) -> f64 {
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
-    match exponent {
-        31 if fraction == 0.0 => sign * f64::INFINITY,
-        31 => f64::NAN,
-        0 => sign * fraction * 2f64.powi(-24),
-        _ => sign * (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
-    }
-}
-
-/// Numbers of one size, checked once: `rows` of them are there.
-fn numbers<const N: usize, T>(bytes: &[u8], rows: usize, of: impl Fn([u8; N]) -> T) -> Read<Vec<T>> {
-    let (items, _) = bytes.as_chunks::<N>();
-    items.get(..rows).map(|items| items.iter().map(|&item| of(item)).collect()).ok_or(Damaged)
-}
-
-/// The values of a column of a batch.
-enum Values {
-    Null,
-    Numbers(Vec<f64>),
-    Singles(Vec<f32>),
-    Bools(Vec<bool>),
-    Texts(Vec<String>),
-}
-
-/// Reads the buffers of one column; `rows` was compared with the limits already.
-fn values(kind: &Type, rows: usize, buffers: &mut Buffers<'_>) -> Read<(Vec<u8>, Values)> {
-    let valid = buffers.column(rows, *kind != Type::Null)?.to_vec();
-    let values = match kind {
-        Type::Null => Values::Null,
-        Type::Bool => {
-            let bits = buffers.next()?;
-            if bits.len() < rows.div_ceil(8) {
-                return Err(Damaged);
-            }
-            Values::Bools((0..rows).map(|row| bit(bits, row)).collect())
-        }
-        Type::Float { bytes: 4 } => Values::Singles(numbers(buffers.next()?, rows, f32::from_le_bytes)?),
-        Type::Float { bytes: 8 } => Values::Numbers(numbers(buffers.next()?, rows, f64::from_le_bytes)?),
-        Type::Float { .. } => Values::Numbers(numbers(buffers.next()?, rows, |bytes| half(u16::from_le_bytes(bytes)))?),
-        Type::Int { bytes, signed } => {
-            let data = buffers.next()?;
-            Values::Numbers(match (bytes, signed) {
-                (1, true) => numbers(data, rows, |b| i8::from_le_bytes(b).into())?,
-                (1, false) => numbers(data, rows, |b| u8::from_le_bytes(b).into())?,
-                (2, true) => numbers(data, rows, |b| i16::from_le_bytes(b).into())?,
-                (2, false) => numbers(data, rows, |b| u16::from_le_bytes(b).into())?,
-                (4, true) => numbers(data, rows, |b| i32::from_le_bytes(b).into())?,
-                (4, false) => numbers(data, rows, |b| u32::from_le_bytes(b).into())?,
-                (_, true) => numbers(data, rows, |b| i64::from_le_bytes(b) as f64)?,
-                (_, false) => numbers(data, rows, |b| u64::from_le_bytes(b) as f64)?,
-            })
-        }
-        Type::Text { offsets } => {
-            let (ends, data) = (buffers.next()?, buffers.next()?);
-            let places = match (rows, offsets) {
-                (0, _) => vec![0],
-                (_, 4) => numbers(ends, rows + 1, |b| i64::from(i32::from_le_bytes(b)))?,
-                _ => numbers(ends, rows + 1, i64::from_le_bytes)?,
-            };
-            let text = |pair: &[i64]| {
-                let place = |at: i64| usize::try_from(at).map_err(|_| Damaged);
-                let part = data.get(place(pair[0])?..place(pair[1])?).ok_or(Damaged)?;
-                std::str::from_utf8(part).map(str::to_owned).map_err(|_| Damaged)
-            };
-            Values::Texts(places.windows(2).map(text).collect::<Read<_>>()?)
-        }
-        Type::View => views(rows, buffers)?,
-        Type::List { .. } | Type::Other { .. } => return Err(Damaged), // never asked for
-    };
-    Ok((valid, values))
-}
-
-/// Text of up to twelve bytes stands in its view; longer text in one of the buffers that follow.
-fn views(rows: usize, buffers: &mut Buffers<'_>) -> Read<Values> {
-    let views = numbers(buffers.next()?, rows, |view: [u8; 16]| view)?;
-    let count = usize::try_from(buffers.variadic.next().ok_or(Damaged)?).map_err(|_| Damaged)?;
-    let data = (0..count).map(|_| buffers.next()).collect::<Read<Vec<&[u8]>>>()?;
-    let text = |view: &[u8; 16]| {
-        let number = |at: usize| u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]) as usize;
-        let length = number(0);
-        let part = match length {
-            0..=12 => view.get(4..4 + length),
-            _ => data.get(number(8)).and_then(|data| data.get(number(12)..number(12).checked_add(length)?)),
-        };
-        std::str::from_utf8(part.ok_or(Damaged)?).map(str::to_owned).map_err(|_| Damaged)
-    };
-    Ok(Values::Texts(views.iter().map(text).collect::<Read<_>>()?))
-}
-
-impl Values {
-    fn cell(&self, row: usize) -> Cell<'_> {
-        match self {
-            Self::Null => Cell::Missing,
-            Self::Numbers(all) if all[row].is_nan() => Cell::Missing,
-            Self::Numbers(all) => Cell::Number(all[row]),
-            Self::Singles(all) if all[row].is_nan() => Cell::Missing,
-            Self::Singles(all) => Cell::Number(all[row].into()),
-            Self::Bools(all) => Cell::Text(if all[row] { "true" } else { "false" }),
-            Self::Texts(all) => Cell::of_text(&all[row]),
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Null => usize::MAX,
-            Self::Numbers(all) => all.len(),
-            Self::Singles(all) => all.len(),
-            Self::Bools(all) => all.len(),
-            Self::Texts(all) => all.len(),
-        }
-    }
-}
-
 /// How rows are made of the columns.
 enum Plan {
     /// For each column of the stream, the model's, if it has it.
@@ -295,6 +28,9 @@ enum Plan {
     /// One column of lists, each a whole row.
     Lists(usize),
 }
+
+/// The head and the body of a message.
+type Message = (Vec<u8>, Vec<u8>);
 
 /// An Arrow stream being read.
 pub struct Arrow {
@@ -327,7 +63,7 @@ impl Arrow {
         if schema.i16(0).map_err(damaged)? != 0 {
             return Err(Problem::bad("expected an Arrow stream of little-endian numbers"));
         }
-        arrow.fields = schema.tables(1).map_err(damaged)?.into_iter().map(field_of).collect::<Result<_, _>>()?;
+        arrow.fields = fields_of(schema, head.len())?;
         arrow.plan = plan_of(&arrow.fields, columns)?;
         Ok(arrow)
     }
@@ -346,7 +82,7 @@ impl Arrow {
     }
 
     /// The head and the body of the next message; nothing at the end.
-    fn message(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Problem> {
+    fn message(&mut self) -> Result<Option<Message>, Problem> {
         self.held.release();
         let mut word = Vec::new();
         (&mut self.incoming).take(4).read_to_end(&mut word).map_err(|error| unreadable(&error))?;
@@ -427,12 +163,16 @@ impl Arrow {
     fn rows(&mut self, batch: Table<'_>, body: &[u8], columns: &Columns) -> Result<(), Problem> {
         let rows = self.count(batch)?;
         let width = columns.width();
-        if rows.saturating_mul(width) > self.most {
-            let message = format!("expected record batches of fewer than {} rows, got {rows}", self.most / width + 1);
+        let most = self.most / (4 * width); // as rows of 32-bit numbers
+        if rows > most.max(1) {
+            let message = format!("expected record batches of at most {} rows, got {rows}", most.max(1));
             return Err(Problem::large(message));
         }
         let mut buffers = Buffers::new(batch, body).map_err(damaged)?;
-        let mut by_column = vec![f32::NAN; rows * width];
+        let mut by_column = match self.plan {
+            Plan::Columns(_) => vec![f32::NAN; rows * width],
+            Plan::Lists(_) => Vec::new(),
+        };
         for (place, field) in self.fields.iter().enumerate() {
             match &self.plan {
                 Plan::Columns(wanted) => {
@@ -506,10 +246,6 @@ fn transposed(by_column: &[f32], rows: usize, width: usize) -> Vec<f32> {
     by_row
 }
 
-fn is_plain(kind: &Type) -> bool {
-    !matches!(kind, Type::List { .. } | Type::Other { .. })
-}
-
 /// Puts the values of a column into their rows.
 fn put(
     to: &mut [f32],
@@ -565,6 +301,14 @@ fn lists(
     values: &Values,
 ) -> Result<(), Problem> {
     let width = columns.width();
+    let plain = outer.is_empty() && valid.is_empty() && (0..width).all(|column| !columns.is_discrete(column));
+    if let Values::Singles(all) = values
+        && plain
+        && all.iter().all(|x| !x.is_infinite())
+    {
+        to.copy_from_slice(all);
+        return Ok(());
+    }
     for (place, to) in to.iter_mut().enumerate() {
         let (row, column) = (place / width, place % width);
         if (!outer.is_empty() && !bit(outer, row)) || (!valid.is_empty() && !bit(valid, place)) {

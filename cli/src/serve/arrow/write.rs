@@ -48,7 +48,7 @@ fn is_text(kind: &FieldKind) -> bool {
 
 /// Writes the schema.
 pub fn schema(to: &mut impl Write, fields: &[Field]) -> io::Result<()> {
-    let mut head = Writer::new();
+    let mut head = Writer::start();
     let message = head.table(0, &[Slot::I16(VERSION), Slot::U8(1), Slot::Later, Slot::I64(0)]);
     let schema = head.table(message[0], &[Slot::I16(0), Slot::Later]);
     let places = head.list(schema[0], fields.len());
@@ -100,7 +100,7 @@ pub fn batch<'a>(to: &mut impl Write, fields: &[Field], rows: impl Iterator<Item
             add(&column.numbers);
         }
     }
-    let mut head = Writer::new();
+    let mut head = Writer::start();
     let message = head.table(0, &[Slot::I16(VERSION), Slot::U8(3), Slot::Later, Slot::I64(body.len() as i64)]);
     let later = head.table(message[0], &[Slot::I64(count), Slot::Later, Slot::Later]);
     head.pairs(later[0], &nodes);
@@ -148,13 +148,43 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<f32>, String> {
-        let mut arrow = Arrow::new(arrived(bytes, 10_000), &columns(), 5000).map_err(|problem| problem.message)?;
+        let mut arrow = Arrow::new(arrived(bytes, 100_000), &columns(), 5000).map_err(|problem| problem.message)?;
         rows(&mut arrow)
     }
 
     #[test]
     fn what_is_written_is_read() {
         assert_eq!(read(&stream()).unwrap(), [1.5, 1., 1., 2., -9., -9., -9., 2., -2., 0., 0., 2.]);
+    }
+
+    /// A schema of one column: eight structs, each holding the next one a thousand times.
+    fn endless() -> Vec<u8> {
+        let mut head = Writer::start();
+        let message = head.table(0, &[Slot::I16(VERSION), Slot::U8(1), Slot::Later, Slot::I64(0)]);
+        let schema = head.table(message[0], &[Slot::I16(0), Slot::Later]);
+        let mut place = head.list(schema[0], 1)[0];
+        let mut shared = Vec::new();
+        for _ in 0..8 {
+            let slots = [Slot::Later, Slot::U8(1), Slot::U8(13), Slot::Later, Slot::Default, Slot::Later];
+            let later = head.table(place, &slots);
+            head.text(later[0], "age");
+            head.table(later[1], &[]);
+            let children = head.list(later[2], 1000);
+            place = children[0];
+            shared.push(children);
+        }
+        let later = head.table(place, &[Slot::Later, Slot::U8(1), Slot::U8(1), Slot::Later]);
+        head.text(later[0], "age");
+        head.table(later[1], &[]);
+        let mut bytes = head.finish();
+        for children in shared {
+            let first = children[0];
+            let to = first as u32 + u32::from_le_bytes(bytes[first..first + 4].try_into().unwrap());
+            children.iter().for_each(|&at| bytes[at..at + 4].copy_from_slice(&(to - at as u32).to_le_bytes()));
+        }
+        let mut stream = Vec::new();
+        message_to(&mut stream, bytes, &[]).unwrap();
+        stream
     }
 
     #[test]
@@ -164,6 +194,7 @@ mod tests {
         assert_eq!(read(b"{}").unwrap_err(), "expected an Arrow stream, got a few bytes");
         assert!(read(b"hello, this is text").unwrap_err().starts_with("expected an Arrow stream, got something else"));
         assert!(read(&bytes[..bytes.len() - 40]).unwrap_err().ends_with("in the middle of a message, after row 1"));
+        assert!(read(&endless()).unwrap_err().starts_with("the Arrow stream is damaged"));
         for at in 0..bytes.len() {
             let _ = read(&bytes[..at]);
             for value in [0, 1, 2, 5, 24, 127, 128, 255] {
