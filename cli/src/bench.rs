@@ -143,7 +143,7 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
-    let prepared = Prepared::new(&model.weights, false);
+    let prepared = Prepared::new(&model.weights);
     let (mut activations, mut frame, logs) = (Activations::new(), Batch::default(), OnceLock::new());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
@@ -163,7 +163,7 @@ fn limit(args: &Args) -> (f64, f64) {
     let args = Args { steps: args.steps.min(5), preset: String::new(), ..*args };
     let arch = arch();
     let measure = |depth: usize| {
-        let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)), false);
+        let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)));
         let (phi, mut psi) = (vec![0.5; SIDE * depth], vec![0.0; SIDE * SIDE]);
         let measured = best_of(&args, || {
             let rows = psi.par_chunks_mut(ROWS * SIDE).zip(phi.par_chunks(ROWS * depth));

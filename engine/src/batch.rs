@@ -17,8 +17,7 @@ pub struct Batch {
     pub rows: usize,
     /// D.
     pub width: usize,
-    /// (B, D).
-    pub values: Vec<f32>,
+    values: Vec<f32>, // (B, stride)
 }
 
 impl Batch {
@@ -32,12 +31,59 @@ impl Batch {
     pub(crate) fn fit(&mut self, structure: &Structure, rows: usize) {
         self.rows = rows;
         self.width = structure.frame_len();
-        self.values.resize(rows * self.width, f32::NAN);
+        self.values.resize(rows * self.stride(), f32::NAN);
+    }
+
+    /// These rows of the frame.
+    #[cfg(test)]
+    pub(crate) fn of_rows(width: usize, values: &[f32]) -> Self {
+        let mut batch = Self { rows: values.len() / width, width, values: Vec::new() };
+        batch.values.resize(batch.rows * batch.stride(), f32::NAN);
+        values.chunks(width).enumerate().for_each(|(b, row)| batch.row_mut(b).copy_from_slice(row));
+        batch
+    }
+
+    /// Numbers from one row to the next: an odd number of cache lines, so that a column of rows does not fall on the
+    /// same few places of the cache.
+    fn stride(&self) -> usize {
+        const LINE: usize = 16;
+        (self.width.div_ceil(LINE) | 1) * LINE
     }
 
     /// One row of the frame.
     pub fn row(&self, b: usize) -> &[f32] {
-        &self.values[b * self.width..(b + 1) * self.width]
+        &self.values[b * self.stride()..][..self.width]
+    }
+
+    /// The same, to be changed.
+    pub fn row_mut(&mut self, b: usize) -> &mut [f32] {
+        let start = b * self.stride();
+        &mut self.values[start..][..self.width]
+    }
+
+    /// Which samples see each place of the frame, (words, D).
+    fn seen(&self) -> Vec<Vec<u64>> {
+        let mut all = vec![vec![0u64; self.width]; words(self.rows)];
+        let tasks: Vec<_> = all.iter_mut().enumerate().collect();
+        for_each_task(self.values.len() * PUT, tasks, |(w, seen)| {
+            for b in w * CHUNK..self.rows.min((w + 1) * CHUNK) {
+                let bits = self.row(b).iter().map(|x| u64::from(!x.is_nan()) << (b % CHUNK));
+                seen.iter_mut().zip(bits).for_each(|(seen, bit)| *seen |= bit);
+            }
+        });
+        all
+    }
+
+    /// Calls `fill` with every row, all missing, and its number.
+    pub(crate) fn fill_rows(&mut self, fill: impl Fn(usize, &mut [f32]) + Send + Sync) {
+        let (width, stride, work) = (self.width, self.stride(), self.values.len() * PUT);
+        let rows: Vec<_> = self.values.chunks_mut(CHUNK / 4 * stride).enumerate().collect();
+        for_each_task(work, rows, |(index, rows)| {
+            for (b, row) in (index * (CHUNK / 4)..).zip(rows.chunks_exact_mut(stride)) {
+                row.fill(f32::NAN);
+                fill(b, &mut row[..width]);
+            }
+        });
     }
 }
 
@@ -55,6 +101,9 @@ pub fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+/// What laying one number in the frame costs, in multiply-adds.
+const PUT: usize = 16;
+
 /// Multiply-adds below which handing tasks to other threads costs more than it saves.
 const SMALL: usize = 1 << 21;
 
@@ -65,6 +114,12 @@ pub fn for_each_task<T: Send>(work: usize, tasks: Vec<T>, run: impl Fn(T) + Send
     } else {
         tasks.into_par_iter().for_each(run);
     }
+}
+
+/// Runs `work` multiply-adds of tasks on a thread of the pool, if they are many: from outside, every parallel part would
+/// wait for one to wake up.
+pub(crate) fn in_pool<R: Send>(work: usize, run: impl FnOnce() -> R + Send) -> R {
+    if work < SMALL { run() } else { rayon::scope(|_| run()) }
 }
 
 /// The rows of one layer: those (node, sample) pairs that are computed.
@@ -124,13 +179,12 @@ impl Rows {
     pub fn needed(&mut self, tree: &Tree, batch: &Batch, dropped: &[Dropped]) {
         self.prepare(tree, batch.rows);
         let words = self.words;
-        self.layers[0].mask.par_chunks_mut(words).zip(&tree.positions).for_each(|(mask, position)| {
-            for b in 0..batch.rows {
-                let row = batch.row(b);
-                let seen = position.inputs.iter().any(|&input| input != OUTSIDE && !row[input as usize].is_nan());
-                mask[b / CHUNK] |= u64::from(seen) << (b % CHUNK);
+        for (w, seen) in batch.seen().iter().enumerate() {
+            for (position, mask) in tree.positions.iter().zip(self.layers[0].mask.chunks_exact_mut(words)) {
+                let inputs = position.inputs.iter().filter(|input| **input != OUTSIDE);
+                mask[w] = inputs.fold(0, |any, &input| any | seen[input as usize]);
             }
-        });
+        }
         for l in 0..=tree.levels.len() {
             if l > 0 {
                 let (below, above) = self.layers.split_at_mut(l);
@@ -203,8 +257,8 @@ mod tests {
         let structure = Structure::image(&spec, 2).unwrap();
         let mut batch = Batch::default();
         batch.clear(&structure, 70);
-        batch.values[0] = 1.0; // sample 0 sees the first pixel, sample 69 the last
-        batch.values[69 * 16 + 15] = 1.0;
+        batch.row_mut(0)[0] = 1.0; // sample 0 sees the first pixel, sample 69 the last
+        batch.row_mut(69)[15] = 1.0;
         let mut rows = Rows::default();
         rows.needed(&structure.trees[0], &batch, &[]);
         assert_eq!(rows.layers.iter().map(Layer::rows).collect::<Vec<_>>(), [2, 2, 2]);

@@ -4,19 +4,13 @@
 //! level), mixes each child, multiplies them and rescales. Every row is computed alone and every sum has a fixed order,
 //! so the number of threads changes no bit.
 
-use crate::batch::{Batch, CHUNK, Dropped, Layer, Rows, for_each_task};
+use crate::batch::{Batch, CHUNK, Layer, Rows, for_each_task};
 use crate::kernel::{Then, arch, padded};
 use crate::leaves;
-use crate::product::{self, Child, GROUP, Scales, TINY};
-use crate::reference::{self, LogWeights};
-use crate::structure::{Structure, Tree};
-use crate::weights::{Prepared, Weights};
-use rayon::prelude::*;
+use crate::product::{self, Child, GROUP, Scales};
+use crate::structure::{ClassRows, Structure, Tree};
+use crate::weights::Prepared;
 use std::cell::RefCell;
-use std::sync::OnceLock;
-
-/// Underflow may cost a reported log-likelihood this much, relative, before the sample is computed again in f64.
-const SCORE_TOLERANCE: f32 = 1e-6;
 
 /// The numbers of one layer; rows as in [`Layer`].
 #[derive(Default)]
@@ -27,6 +21,20 @@ pub(crate) struct Buffers {
     pub log_scale: Vec<f64>, // (rows)
     pub lost: Vec<f32>,      // (rows)
     pub inverse: Vec<f32>,   // (rows)
+}
+
+/// What the root keeps of a pass.
+#[derive(Default)]
+pub(crate) struct Root {
+    pub by_class: bool,           // class rows are the identity
+    pub phi: Vec<f32>,            // (B, padded tops)
+    pub factor: Vec<f32>,         // (B, trees): scale of a tree's top within the root's row
+    pub psi: Vec<f32>,            // (B, padded K): P(x|y) but for a constant
+    pub lost: Vec<f32>,           // (B): a bound on what underflow may have taken from each
+    pub doubt: Vec<f32>,          // (B, K): the same for each class, relative
+    pub dpsi: Vec<f32>,           // (B, padded K)
+    pub dphi: Vec<f32>,           // (B, padded tops)
+    pub log_likelihood: Vec<f64>, // (B, K)
 }
 
 /// What a pass must keep.
@@ -43,16 +51,9 @@ pub enum Keep {
 pub struct Activations {
     pub(crate) rows: Vec<Rows>,           // by tree
     pub(crate) layers: Vec<Vec<Buffers>>, // by tree, layer
-    pub(crate) root_phi: Vec<f32>,        // (B, padded tops)
-    pub(crate) root_factor: Vec<f32>,     // (B, trees): scale of a tree's top within the root's row
-    root_scale: Vec<f64>,                 // (B)
-    pub(crate) root_lost: Vec<f32>,       // (B)
-    pub(crate) root_psi: Vec<f32>,        // (B, padded K)
-    pub(crate) root_dpsi: Vec<f32>,       // (B, padded K)
-    pub(crate) root_dphi: Vec<f32>,       // (B, padded tops)
-    log_likelihood: Vec<f64>,             // (B, K)
+    pub(crate) root: Root,
     pub(crate) samples: usize,
-    recomputed: usize,
+    pub(crate) recomputed: usize,
 }
 
 /// Makes a buffer at least this long; what it held does not matter.
@@ -63,7 +64,7 @@ pub(crate) fn fit<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) {
 }
 
 /// Cuts a buffer at the given lengths.
-fn cut<T>(mut buffer: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+pub(crate) fn cut<T>(mut buffer: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
     let mut pieces = Vec::new();
     for length in lengths {
         let (piece, rest) = buffer.split_at_mut(length);
@@ -117,35 +118,16 @@ impl Activations {
         Self::default()
     }
 
-    /// log P(x_o | y) of the last upward pass, (B, K).
-    pub fn log_likelihood(&self) -> &[f64] {
-        &self.log_likelihood
-    }
-
     /// Samples of the last pass that the guard computed again.
     pub fn recomputed(&self) -> usize {
         self.recomputed
     }
 
-    /// Goes up, leaving out what is missing or dropped (`dropped[tree][layer]`).
-    pub fn upward(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, dropped: &[Vec<Dropped>], keep: Keep) {
-        self.rows.resize_with(s.trees.len(), Rows::default);
-        for (t, tree) in s.trees.iter().enumerate() {
-            self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
-        }
-        self.climb(s, prepared, batch, keep);
-    }
-
-    /// Goes up through every node, also where all is missing, and keeps everything.
-    pub fn upward_dense(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch) {
-        self.rows.resize_with(s.trees.len(), Rows::default);
-        self.rows.iter_mut().zip(&s.trees).for_each(|(rows, tree)| rows.dense(tree, batch.rows));
-        self.climb(s, prepared, batch, Keep::Everything);
-    }
-
-    fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
+    /// Goes up to the tops of the trees through the rows that are listed.
+    pub(crate) fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
         self.samples = batch.rows;
         self.recomputed = 0;
+        self.root.by_class = s.class_rows == ClassRows::Identity;
         self.layers.resize_with(s.trees.len(), Vec::new);
         for (t, tree) in s.trees.iter().enumerate() {
             self.layers[t].resize_with(tree.levels.len() + 1, Buffers::default);
@@ -153,7 +135,6 @@ impl Activations {
                 self.level_up(t, l, tree, prepared, batch, keep);
             }
         }
-        self.root_up(s, prepared);
     }
 
     /// φˡ from φˡ⁻¹ (from the data where l = 1).
@@ -164,7 +145,7 @@ impl Activations {
         let (lower, upper) = self.layers[t].split_at_mut(l);
         let (lower, upper) = (&mut lower[l - 1], &mut upper[0]);
         let own_phi = l > 1 || keep == Keep::Everything; // else leaves live in the task's scratch
-        let own_psi = keep == Keep::Everything;
+        let own_psi = keep == Keep::Everything || self.root.by_class && l == tree.levels.len();
         fit(&mut lower.phi, if own_phi { below.rows() * a_wide } else { 0 });
         fit(&mut lower.psi, if own_psi { below.rows() * c_wide } else { 0 });
         fit(&mut lower.log_scale, below.rows());
@@ -198,91 +179,12 @@ impl Activations {
                 },
             });
         }
-        let level = Below { t, l, tree, prepared, batch, layer: below, words: *words, keep };
+        let level = Below { t, l, tree, prepared, batch, layer: below, words: *words, own_phi, own_psi };
         let work = below.rows() * a_wide * c_wide;
         for_each_task(work, tasks, |task| {
             let mask = above.mask[task.node * words + task.word];
             level.task_up(task, mask);
         });
-    }
-
-    /// Class scores from the tops of the trees.
-    fn root_up(&mut self, s: &Structure, prepared: &Prepared) {
-        let (b_count, k) = (self.samples, s.classes);
-        let (wide, k_wide, trees) = (padded(s.root_channels()), padded(k), s.trees.len());
-        fit(&mut self.root_phi, b_count * wide);
-        fit(&mut self.root_factor, b_count * trees);
-        fit(&mut self.root_psi, b_count * k_wide);
-        self.root_scale.resize(b_count, 0.0);
-        self.root_lost.resize(b_count, 0.0);
-        self.log_likelihood.resize(b_count * k, 0.0);
-        let (rows, layers) = (&self.rows, &self.layers);
-        let phi = self.root_phi[..b_count * wide].par_chunks_mut(CHUNK * wide);
-        let psi = self.root_psi[..b_count * k_wide].par_chunks_mut(CHUNK * k_wide);
-        let factor = self.root_factor[..b_count * trees].par_chunks_mut(CHUNK * trees);
-        let scale = self.root_scale.par_chunks_mut(CHUNK);
-        let lost = self.root_lost.par_chunks_mut(CHUNK);
-        let scores = self.log_likelihood.par_chunks_mut(CHUNK * k);
-        let chunks = phi.zip(psi).zip(factor).zip(scale).zip(lost).zip(scores).enumerate();
-        chunks.for_each(|(word, (((((phi, psi), factor), scale), lost), scores))| {
-            let count = scale.len();
-            for b in 0..count {
-                let tops = tops_of(s, rows, layers, word, b);
-                let top_scale = tops.iter().map(|top| top.log_scale).fold(f64::NEG_INFINITY, f64::max);
-                scale[b] = top_scale;
-                lost[b] = if trees > 1 { TINY } else { 0.0 };
-                let mut rest = &mut phi[b * wide..(b + 1) * wide];
-                for (t, top) in tops.iter().enumerate() {
-                    let (part, after) = rest.split_at_mut(s.trees[t].top_channels());
-                    let by = (top.log_scale - top_scale).exp() as f32;
-                    factor[b * trees + t] = by;
-                    lost[b] += top.lost * by;
-                    match top.phi {
-                        Some(values) => part.iter_mut().zip(values).for_each(|(to, value)| *to = value * by),
-                        None => part.fill(by),
-                    }
-                    rest = after;
-                }
-                rest.fill(0.0);
-            }
-            prepared.classes.upward(arch(), 0, count, phi, psi);
-            for b in 0..count {
-                let seen = (0..trees).any(|t| rows[t].layers.last().is_some_and(|l| l.mask[word] >> b & 1 == 1));
-                for y in 0..k {
-                    let value = f64::from(psi[b * k_wide + y]).ln() + scale[b];
-                    scores[b * k + y] = if seen { value } else { 0.0 };
-                }
-            }
-        });
-    }
-
-    /// Whether underflow may have spoilt sample b for scores of all classes.
-    fn doubtful_scores(&self, b: usize, classes: usize) -> bool {
-        let psi = &self.root_psi[b * padded(classes)..][..classes];
-        let trusted = |&value: &f32| value > TINY && self.root_lost[b] <= SCORE_TOLERANCE * value; // not if NaN
-        !psi.iter().all(trusted)
-    }
-
-    /// Samples of which some class score may have been spoilt by underflow.
-    pub fn doubtful(&self, classes: usize) -> Vec<usize> {
-        (0..self.samples).filter(|&b| self.doubtful_scores(b, classes)).collect()
-    }
-
-    /// Computes doubtful samples again in f64 log space. Call after [`Activations::upward`] where scores are reported.
-    /// `logs` are the logarithms of these weights, made when first needed: for a large model that takes longer than a
-    /// sample does.
-    pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, logs: &OnceLock<LogWeights>, batch: &Batch) {
-        let doubtful = self.doubtful(s.classes);
-        if doubtful.is_empty() {
-            return;
-        }
-        let logs = logs.get_or_init(|| LogWeights::new(s, weights));
-        let exact = |&b: &usize| reference::upward(s, weights, logs, batch.row(b), &|_, _, _| false).log_likelihood;
-        let scores: Vec<Vec<f64>> = doubtful.par_iter().map(exact).collect();
-        for (b, scores) in doubtful.iter().zip(scores) {
-            self.log_likelihood[b * s.classes..(b + 1) * s.classes].copy_from_slice(&scores);
-        }
-        self.recomputed = doubtful.len();
     }
 
     /// φ of a node for sample b (mantissas, the largest near one), if the pass computed it.
@@ -298,16 +200,6 @@ impl Activations {
         let (buffers, start) = (&self.layers[t][0], row * padded(tree.components));
         let (phi, dphi) = (&buffers.phi[start..], &buffers.dphi[start..]);
         Some((0..tree.components).map(|d| phi[d] * dphi[d]).collect())
-    }
-
-    /// How far apart the log-scales of the trees are for sample b: factors of their tops under the root.
-    pub fn root_factors(&self, trees: usize, b: usize) -> &[f32] {
-        &self.root_factor[b * trees..(b + 1) * trees]
-    }
-
-    /// P(x_o|y) of sample b but for a constant, (K), and a bound on what underflow may have taken from each.
-    pub fn class_mantissas(&self, classes: usize, b: usize) -> (&[f32], f32) {
-        (&self.root_psi[b * padded(classes)..][..classes], self.root_lost[b])
     }
 
     fn row_of(&self, t: usize, layer: usize, node: usize, b: usize) -> Option<usize> {
@@ -328,7 +220,8 @@ struct Below<'a> {
     batch: &'a Batch,
     layer: &'a Layer,
     words: usize,
-    keep: Keep,
+    own_phi: bool,
+    own_psi: bool,
 }
 
 impl Below<'_> {
@@ -343,13 +236,12 @@ impl Below<'_> {
         let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
         let children = children_of(tree, l, layer, self.words, task.node, task.word);
         let whole = children.len() <= GROUP && children.iter().all(|child| child.mask == mask);
-        let straight = self.keep == Keep::Scores && whole;
+        let straight = !self.own_psi && whole;
         SCRATCH.with_borrow_mut(|(leaf_rows, psi_rows)| {
-            let own_phi = l > 1 || self.keep == Keep::Everything;
-            let phi = if own_phi { task.phi } else { scratch_rows(leaf_rows, rows * a_wide) };
-            let psi = match self.keep {
-                Keep::Everything => task.psi,
-                Keep::Scores => scratch_rows(psi_rows, if straight { 0 } else { rows * c_wide }),
+            let phi = if self.own_phi { task.phi } else { scratch_rows(leaf_rows, rows * a_wide) };
+            let psi = match self.own_psi {
+                true => task.psi,
+                false => scratch_rows(psi_rows, if straight { 0 } else { rows * c_wide }),
             };
             for (index, (child, &j)) in children.iter().zip(&tree.levels[l - 1].children[task.node]).enumerate() {
                 let (first, count) = (child.first, child.mask.count_ones() as usize);
@@ -390,25 +282,4 @@ thread_local! {
 fn scratch_rows(scratch: &mut Vec<f32>, length: usize) -> &mut [f32] {
     fit(scratch, length);
     &mut scratch[..length]
-}
-
-/// The top of one tree for one sample; no φ where all of it is summed out: then it is one in every channel.
-struct Top<'a> {
-    phi: Option<&'a [f32]>,
-    log_scale: f64,
-    lost: f32,
-}
-
-fn tops_of<'a>(s: &Structure, rows: &[Rows], layers: &'a [Vec<Buffers>], word: usize, bit: usize) -> Vec<Top<'a>> {
-    let top = |(t, tree): (usize, &Tree)| {
-        let (layer, buffers) = (&rows[t].layers[tree.levels.len()], &layers[t][tree.levels.len()]);
-        if layer.mask[word] >> bit & 1 == 0 {
-            return Top { phi: None, log_scale: 0.0, lost: 0.0 };
-        }
-        let row = layer.first[word] + (layer.mask[word] & ((1 << bit) - 1)).count_ones() as usize;
-        let (channels, wide) = (tree.top_channels(), padded(tree.top_channels()));
-        let phi = Some(&buffers.phi[row * wide..][..channels]);
-        Top { phi, log_scale: buffers.log_scale[row], lost: buffers.lost[row] }
-    };
-    s.trees.iter().enumerate().map(top).collect()
 }

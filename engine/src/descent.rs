@@ -13,84 +13,32 @@ use crate::batch::{Batch, CHUNK, Rows, bits, for_each_task};
 use crate::circuit::{Activations, children_of, cut_tasks, fit};
 use crate::kernel::{arch, padded};
 use crate::leaves::Statistics;
-use crate::mixing::{Scratch, Segment, gradient_panel};
-use crate::product::{self, TINY};
+use crate::mixing::Simplex;
+use crate::product;
 use crate::structure::{Structure, Tree};
 use crate::weights::Prepared;
 use rayon::prelude::*;
 
-/// Underflow may cost a training gradient this much, relative, before the sample is computed again in f64.
-const GRADIENT_TOLERANCE: f64 = 1e-3;
-
 impl Activations {
-    /// Samples whose derivative underflow may have spoilt. `seeds` (B, K) are `∂/∂ log P(X|y)`: a class that hardly
-    /// counts in the objective hardly counts here.
-    pub fn doubtful_gradients(&self, classes: usize, seeds: &[f32]) -> Vec<usize> {
-        let doubtful = |&b: &usize| {
-            let psi = &self.root_psi[b * padded(classes)..][..classes];
-            let harm = psi
-                .iter()
-                .zip(&seeds[b * classes..])
-                .map(|(&value, &seed)| f64::from(seed.abs()) * f64::from(self.root_lost[b]) / f64::from(value));
-            let harm: f64 = harm.sum();
-            harm.is_nan() || harm > GRADIENT_TOLERANCE
-        };
-        (0..self.samples).filter(doubtful).collect()
-    }
-
     /// Goes down from `seeds` (B, K). Needs an upward pass that kept everything. `to_leaves` also computes dφ⁰.
     pub fn downward(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32], to_leaves: bool) {
         self.root_down(s, prepared, seeds);
         for (t, tree) in s.trees.iter().enumerate() {
             for l in (1..=tree.levels.len()).rev() {
-                self.level_down(t, l, tree, prepared, to_leaves);
+                self.level_down(t, l, tree, &prepared.levels[t][l - 1], to_leaves);
             }
-        }
-    }
-
-    /// dψ of the classes, and dφ of the tops of the trees.
-    pub fn root_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
-        let (b_count, k) = (self.samples, s.classes);
-        let (wide, k_wide) = (padded(s.root_channels()), padded(k));
-        fit(&mut self.root_dpsi, b_count * k_wide);
-        fit(&mut self.root_dphi, b_count * wide);
-        for b in 0..b_count {
-            let row = &mut self.root_dpsi[b * k_wide..(b + 1) * k_wide];
-            row.fill(0.0);
-            for y in 0..k {
-                let (psi, seed) = (self.root_psi[b * k_wide + y], seeds[b * k + y]);
-                row[y] = if psi > TINY { seed / psi } else { 0.0 };
-            }
-        }
-        prepared.classes.downward(arch(), 0, b_count, &self.root_dpsi, &mut self.root_dphi);
-        let mut left = 0;
-        for (t, tree) in s.trees.iter().enumerate() {
-            let (channels, width) = (tree.top_channels(), padded(tree.top_channels()));
-            let top = &self.rows[t].layers[tree.levels.len()];
-            let buffers = &mut self.layers[t][tree.levels.len()];
-            fit(&mut buffers.dphi, top.rows() * width);
-            for word in 0..self.rows[t].words {
-                for (row, bit) in bits(top.mask[word]).enumerate() {
-                    let b = word * CHUNK + bit;
-                    let factor = self.root_factor[b * s.trees.len() + t];
-                    let from = &self.root_dphi[b * wide + left..][..channels];
-                    let to = &mut buffers.dphi[(top.first[word] + row) * width..][..width];
-                    to.fill(0.0);
-                    to.iter_mut().zip(from).for_each(|(to, from)| *to = from * factor);
-                }
-            }
-            left += channels;
         }
     }
 
     /// dψ of level l in place of ψ, and dφˡ⁻¹.
-    pub fn level_down(&mut self, t: usize, l: usize, tree: &Tree, prepared: &Prepared, to_leaves: bool) {
+    pub fn level_down(&mut self, t: usize, l: usize, tree: &Tree, simplex: &Simplex, to_leaves: bool) {
         let Rows { words, layers } = &self.rows[t];
         let (below, above) = (&layers[l - 1], &layers[l]);
         let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
         let (lower, upper) = self.layers[t].split_at_mut(l);
         let (lower, upper) = (&mut lower[l - 1], &upper[0]);
         let wanted = l > 1 || to_leaves;
+        let divide = self.root.by_class && l == tree.levels.len();
         fit(&mut lower.dphi, if wanted { below.rows() * a_wide } else { 0 });
         let dphi = cut_tasks(&mut lower.dphi, below, if wanted { a_wide } else { 0 });
         let psi = cut_tasks(&mut lower.psi, below, c_wide);
@@ -111,42 +59,17 @@ impl Activations {
                 dphi: &upper.dphi[first * c_wide..],
                 inverse: &upper.inverse[first..],
                 psi,
+                divide,
             });
             if wanted {
                 for (child, &j) in children.iter().zip(&tree.levels[l - 1].children[node]) {
                     let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
                     let (dpsi, dphi) = (&psi[child.first * c_wide..], &mut dphi[child.first * a_wide..]);
                     let count = child.mask.count_ones() as usize;
-                    prepared.levels[t][l - 1].downward(arch, matrix, count, dpsi, dphi);
+                    simplex.downward(arch, matrix, count, dpsi, dphi);
                 }
             }
         });
-    }
-
-    /// dW of one panel of a level's matrix after a downward pass: rows c to c + wide. `nodes` are those the matrix mixes.
-    pub fn panel_gradient(
-        &self,
-        scratch: &mut Scratch,
-        (t, tree, l): (usize, &Tree, usize),
-        nodes: &[usize],
-        (c, wide): (usize, usize),
-    ) {
-        let (columns, width) = (tree.channels(l - 1), padded(tree.channels(l)));
-        let (layer, words, buffers) = (&self.rows[t].layers[l - 1], self.rows[t].words, &self.layers[t][l - 1]);
-        let keys = nodes.iter().flat_map(|j| (0..words).map(move |w| j * words + w));
-        let segments = keys.map(|key| Segment {
-            count: layer.count(key),
-            phi: &buffers.phi[layer.first[key] * padded(columns)..],
-            dpsi: &buffers.psi[layer.first[key] * width..],
-        });
-        gradient_panel(arch(), (columns, width, c, wide), segments, scratch);
-    }
-
-    /// dW of one panel of the class rows.
-    pub fn class_gradient(&self, scratch: &mut Scratch, s: &Structure, (c, wide): (usize, usize)) {
-        let all = Segment { count: self.samples, phi: &self.root_phi, dpsi: &self.root_dpsi };
-        let shape = (s.root_channels(), padded(s.classes), c, wide);
-        gradient_panel(arch(), shape, std::iter::once(all), scratch);
     }
 
     /// Leaf statistics of every tree and family after a downward pass to the leaves.

@@ -60,6 +60,8 @@ pub struct Product<'a> {
     pub columns: usize,
     /// What becomes of the numbers that `out` holds.
     pub then: Then,
+    /// Numbers that are needed next: fetched from memory meanwhile.
+    pub next: &'a [f32],
 }
 
 /// What a product does to the numbers that are there.
@@ -112,6 +114,9 @@ impl WithSimd for Product<'_> {
         for left in (0..self.columns).step_by(wide) {
             for t in 0..tiles {
                 let (first, end) = (self.rows * t / tiles, self.rows * (t + 1) / tiles);
+                if left == 0 {
+                    fetch(&self.next[self.next.len() * t / tiles..self.next.len() * (t + 1) / tiles]);
+                }
                 // SAFETY: `check` has shown that rows first..end, all terms and `wide` columns from `left` lie inside
                 // the slices.
                 unsafe {
@@ -185,19 +190,48 @@ unsafe fn tile_of<S: Simd, const R: usize, const V: usize>(simd: S, tile: Tile) 
             }
         }
     }
-    for r in 0..R {
-        for v in 0..V {
-            // SAFETY: row r and register v lie inside `out` by this function's contract.
-            unsafe {
-                let place = tile.out.add(r * tile.out_row + v * lanes).cast::<S::f32s>();
-                place.write_unaligned(match tile.then {
-                    Then::Replace => sums[r][v],
-                    Then::Add => simd.add_f32s(place.read_unaligned(), sums[r][v]),
-                    Then::Multiply => simd.mul_f32s(place.read_unaligned(), sums[r][v]),
-                });
+    // SAFETY: row r and register v lie inside `out` by this function's contract.
+    let place = |r: usize, v: usize| unsafe { tile.out.add(r * tile.out_row + v * lanes).cast::<S::f32s>() };
+    // One loop for each case: with the choice inside, the compiler keeps the sums in memory instead of registers.
+    // SAFETY: as above.
+    unsafe {
+        match tile.then {
+            Then::Replace => {
+                for r in 0..R {
+                    for v in 0..V {
+                        place(r, v).write_unaligned(sums[r][v]);
+                    }
+                }
+            }
+            Then::Add => {
+                for r in 0..R {
+                    for v in 0..V {
+                        place(r, v).write_unaligned(simd.add_f32s(place(r, v).read_unaligned(), sums[r][v]));
+                    }
+                }
+            }
+            Then::Multiply => {
+                for r in 0..R {
+                    for v in 0..V {
+                        place(r, v).write_unaligned(simd.mul_f32s(place(r, v).read_unaligned(), sums[r][v]));
+                    }
+                }
             }
         }
     }
+}
+
+/// Asks for numbers that will be read soon, so that they are in the second-level cache by then.
+#[inline(always)]
+fn fetch(numbers: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in numbers.chunks(16) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint; it reads nothing, and the instruction is part of every x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = numbers; // left to the processor
 }
 
 /// The same for machines without vectors.
@@ -299,6 +333,7 @@ mod tests {
                     out_row,
                     columns,
                     then,
+                    next: &[],
                 });
                 for r in 0..rows {
                     for c in 0..out_row {

@@ -386,7 +386,7 @@ mod tests {
         for (holes, x) in (0..8).flat_map(|holes| [-0.7f32, 80.0, 1e6].map(|x| (holes, x))) {
             let full = [x, 1.0, 2.0];
             let values: Vec<f32> = (0..3).map(|s| if holes >> s & 1 == 1 { f32::NAN } else { full[s] }).collect();
-            let batch = Batch { rows: 1, width: 3, values };
+            let batch = Batch::of_rows(3, &values);
             let (mut phi, mut log_scale, mut lost) = (vec![0.0; 16], [0.0], [0.0]);
             let (position, batch) = (&position, &batch);
             arch().dispatch(Upward {

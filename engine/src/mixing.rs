@@ -10,8 +10,10 @@
 
 use crate::kernel::{HALF, PANEL, Product, Then, exp, padded, panels};
 use crate::random::{Purpose, Stream};
+use crate::transpose::transpose_block;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
+use std::cell::RefCell;
 
 /// Several C × A matrices by their free parameters. A logit of −∞ is a weight that is and stays zero.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,20 +106,14 @@ fn panel_place(rows: usize, columns: usize, c: usize, a: usize) -> usize {
 pub struct Simplex {
     rows: usize,
     columns: usize,
-    weights: Vec<f32>,    // in panels of c: (matrices, A · padded C)
-    transposed: Vec<f32>, // in panels of a: (matrices, C · padded A); empty where nothing goes down
+    weights: Vec<f32>, // in panels of c: (matrices, A · padded C)
 }
 
 impl Simplex {
-    /// Computes W; `both` keeps the transposed panels that the downward pass reads.
-    pub fn new(mixing: &Mixing, both: bool) -> Self {
-        let transposed = if both { mixing.matrices * mixing.rows * padded(mixing.columns) } else { 0 };
-        let mut simplex = Self {
-            rows: mixing.rows,
-            columns: mixing.columns,
-            weights: vec![0.0; mixing.logits.len()],
-            transposed: vec![0.0; transposed],
-        };
+    /// Computes W.
+    pub fn new(mixing: &Mixing) -> Self {
+        let (rows, columns) = (mixing.rows, mixing.columns);
+        let mut simplex = Self { rows, columns, weights: vec![0.0; mixing.logits.len()] };
         simplex.update(mixing);
         simplex
     }
@@ -143,10 +139,9 @@ impl Simplex {
         &self.weights
     }
 
-    /// Sets W in panels, and its transposed panels.
+    /// Sets W in panels.
     pub(crate) fn set_weights(&mut self, weights: &[f32]) {
         self.weights.copy_from_slice(weights);
-        self.panels_mut().iter_mut().for_each(PanelMut::finish);
     }
 
     /// The panels of all matrices, in the order in which they lie: (matrix, columns, first row c) of each.
@@ -161,29 +156,14 @@ impl Simplex {
         self.columns
     }
 
-    /// All panels of all matrices, each with its share of the transposed panels.
+    /// All panels of all matrices.
     pub(crate) fn panels_mut(&mut self) -> Vec<PanelMut<'_>> {
+        let shapes: Vec<_> = self.panels().collect();
         let (rows, columns) = (self.rows, self.columns);
-        let (c_wide, a_wide) = (padded(rows), padded(columns));
-        let matrices = self.weights.len() / (columns * c_wide);
-        let mut all = Vec::new();
-        let (mut weights, mut transposed) = (&mut self.weights[..], &mut self.transposed[..]);
-        for _ in 0..matrices {
-            let first = all.len();
-            for (c, wide) in panels(c_wide) {
-                let panel;
-                (panel, weights) = weights.split_at_mut(wide * columns);
-                all.push(PanelMut { wide, columns, real: wide.min(rows - c), weights: panel, transposed: Vec::new() });
-            }
-            for (_, a_wide) in panels(a_wide).filter(|_| !transposed.is_empty()).collect::<Vec<_>>() {
-                for panel in &mut all[first..] {
-                    let piece;
-                    (piece, transposed) = transposed.split_at_mut(panel.real * a_wide);
-                    panel.transposed.push(piece);
-                }
-            }
-        }
-        all
+        let panels = cut_panels_mut(&mut self.weights, &shapes, columns);
+        let panel =
+            |(weights, (matrix, wide, first))| PanelMut { matrix, first, wide, real: wide.min(rows - first), weights };
+        panels.into_iter().zip(shapes).map(panel).collect()
     }
 
     /// `W[c,a]` of a matrix.
@@ -198,74 +178,117 @@ impl Simplex {
 
     /// The same, replacing or multiplying what is there.
     pub fn upward_into(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32], then: Then) {
-        let (a, c) = (self.columns, padded(self.rows));
-        let weights = &self.weights[matrix * a * c..][..a * c];
-        multiply(arch, count, phi, padded(a), a, weights, psi, c, then);
+        let (depth, width) = (self.columns, padded(self.rows));
+        let weights = &self.weights[matrix * depth * width..][..depth * width];
+        for (left, columns) in panels(width).filter(|_| count > 0) {
+            arch.dispatch(Product {
+                rows: count,
+                depth,
+                a: phi,
+                a_row: padded(depth),
+                a_step: 1,
+                b: &weights[left * depth..(left + columns) * depth],
+                b_step: columns,
+                out: &mut psi[left..],
+                out_row: width,
+                columns,
+                then,
+                next: &weights[(left + columns) * depth..((left + columns + PANEL) * depth).min(weights.len())],
+            });
+        }
     }
 
     /// dφ = Wᵀ dψ for `count` rows: dψ is (count, padded C), dφ is (count, padded A).
     pub fn downward(&self, arch: Arch, matrix: usize, count: usize, dpsi: &[f32], dphi: &mut [f32]) {
-        let (c, a) = (self.rows, padded(self.columns));
-        let weights = &self.transposed[matrix * a * c..][..a * c];
-        multiply(arch, count, dpsi, padded(c), c, weights, dphi, a, Then::Replace);
+        let parts = &mut [Lowered { count, dpsi, dphi }];
+        downward(arch, (self.rows, self.columns), &self.matrix_panels(matrix), parts);
+    }
+
+    /// The panels of one matrix.
+    pub(crate) fn matrix_panels(&self, matrix: usize) -> Vec<&[f32]> {
+        let (width, columns) = (padded(self.rows), self.columns);
+        let weights = &self.weights[matrix * columns * width..];
+        panels(width).map(|(c, wide)| &weights[c * columns..(c + wide) * columns]).collect()
     }
 }
 
-/// `out = x · panels` for `count` rows x of `depth` numbers.
-fn multiply(
-    arch: Arch,
-    count: usize,
-    x: &[f32],
-    stride: usize,
-    depth: usize,
-    weights: &[f32],
-    out: &mut [f32],
-    width: usize,
-    then: Then,
-) {
-    if count == 0 {
-        return;
-    }
-    for (left, columns) in panels(width) {
-        arch.dispatch(Product {
-            rows: count,
-            depth,
-            a: x,
-            a_row: stride,
-            a_step: 1,
-            b: &weights[left * depth..(left + columns) * depth],
-            b_step: columns,
-            out: &mut out[left..],
-            out_row: width,
-            columns,
-            then,
-        });
+/// Rows that one matrix mixed, on their way down: dψ is (count, padded C) and dφ is (count, padded A).
+pub(crate) struct Lowered<'a> {
+    pub count: usize,
+    pub dpsi: &'a [f32],
+    pub dphi: &'a mut [f32],
+}
+
+// Columns of one matrix turned into lines. One for each thread.
+thread_local! {
+    static TURNED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// dφ = Wᵀ dψ for all rows of one matrix, given by its panels. Wᵀ is made when it is needed, 32 columns a time:
+/// kept beside W, it would cost more in memory traffic than its shuffles do.
+pub(crate) fn downward(arch: Arch, (rows, columns): (usize, usize), weights: &[&[f32]], parts: &mut [Lowered<'_>]) {
+    let (c_wide, width) = (padded(rows), padded(columns));
+    TURNED.with_borrow_mut(|turned| {
+        for (a, wide) in panels(width) {
+            turned.resize(c_wide * wide, 0.0);
+            turn_columns(weights, columns, a, wide, turned);
+            for part in parts.iter_mut().filter(|part| part.count > 0) {
+                arch.dispatch(Product {
+                    rows: part.count,
+                    depth: rows,
+                    a: part.dpsi,
+                    a_row: c_wide,
+                    a_step: 1,
+                    b: turned,
+                    b_step: wide,
+                    out: &mut part.dphi[a..],
+                    out_row: width,
+                    columns: wide,
+                    then: Then::Replace,
+                    next: &[],
+                });
+            }
+        }
+    });
+}
+
+/// Columns a to a + wide of a matrix in panels, as (padded C, wide); zero beyond A.
+fn turn_columns(weights: &[&[f32]], columns: usize, a: usize, wide: usize, turned: &mut [f32]) {
+    for (panel, c0) in weights.iter().zip((0..).step_by(PANEL)) {
+        let c_panel = panel.len() / columns;
+        for (i, j) in (0..wide).step_by(HALF).flat_map(|i| (0..c_panel).step_by(HALF).map(move |j| (i, j))) {
+            let lines = &panel[(a + i).min(columns) * c_panel..];
+            let to = &mut turned[(c0 + j) * wide + i..];
+            if a + i + HALF <= columns {
+                transpose_block(&lines[j..], c_panel, to, wide);
+            } else {
+                let mut block = [0.0; HALF * HALF];
+                let lines = lines.chunks_exact(c_panel).map(|line| &line[j..j + HALF]);
+                block.chunks_exact_mut(HALF).zip(lines).for_each(|(to, line)| to.copy_from_slice(line));
+                transpose_block(&block, HALF, to, wide);
+            }
+        }
     }
 }
 
 /// One panel of W.
 pub(crate) struct PanelMut<'a> {
+    /// Its matrix.
+    pub matrix: usize,
+    /// Its first row c.
+    pub first: usize,
     /// Rows side by side.
     pub wide: usize,
-    columns: usize,
     real: usize, // rows that are not padding
     /// (A, wide).
     pub weights: &'a mut [f32],
-    transposed: Vec<&'a mut [f32]>, // by panel of a: (real, wide of that panel)
 }
 
 impl PanelMut<'_> {
-    /// After new weights: zeroes the rows that only fill the panel up, and brings the transposed share up to date.
+    /// After new weights: zeroes the rows that only fill the panel up.
     pub fn finish(&mut self) {
         if self.real < self.wide {
             self.weights.chunks_exact_mut(self.wide).for_each(|line| line[self.real..].fill(0.0));
-        }
-        let width = padded(self.columns);
-        for (to, (a0, a_wide)) in self.transposed.iter_mut().zip(panels(width)) {
-            for (c, a) in (0..self.real).step_by(HALF).flat_map(|c| (0..a_wide).step_by(HALF).map(move |a| (c, a))) {
-                let from = &self.weights[(a0 + a).min(self.columns) * self.wide..];
-                transpose_block(from, c, self.wide, &mut to[c * a_wide..], a, a_wide);
-            }
         }
     }
 }
@@ -296,6 +319,7 @@ pub(crate) fn cut_panels_mut<'a>(mut numbers: &'a mut [f32], shapes: &[Shape], c
 pub(crate) type Shape = (usize, usize, usize);
 
 /// Rows that one matrix mixed: φ is (count, padded A) and dψ is (count, padded C).
+#[derive(Clone, Copy)]
 pub struct Segment<'a> {
     /// Rows.
     pub count: usize,
@@ -305,6 +329,9 @@ pub struct Segment<'a> {
     pub dpsi: &'a [f32],
 }
 
+/// Rows of dψ up to this width are read where they lie.
+const NARROW: usize = 64;
+
 /// Room for the gradient of one panel.
 #[derive(Default)]
 pub struct Scratch {
@@ -313,34 +340,22 @@ pub struct Scratch {
     pack: Vec<f32>, // columns of dψ side by side
 }
 
-/// dW of one panel into the scratch, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, summed over the segments in their order.
+/// dW of one panel into the scratch, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, summed over the segments in their order. What is
+/// needed next is fetched meanwhile, one slice a segment.
 pub fn gradient_panel<'a>(
     arch: Arch,
     (columns, width, c, wide): (usize, usize, usize, usize),
     segments: impl Iterator<Item = Segment<'a>>,
     scratch: &mut Scratch,
+    next: [&[f32]; 2],
 ) {
     let Scratch { gradient, pack } = scratch;
     gradient.resize(columns * wide, 0.0);
+    let mut next = next.into_iter();
     let mut then = Then::Replace;
     for segment in segments.filter(|segment| segment.count > 0) {
-        match wide {
-            PANEL => pack_panel::<PANEL>(&segment, width, c, pack),
-            _ => pack_panel::<HALF>(&segment, width, c, pack),
-        }
-        arch.dispatch(Product {
-            rows: columns,
-            depth: segment.count,
-            a: segment.phi,
-            a_row: 1,
-            a_step: padded(columns),
-            b: &pack[..segment.count * wide],
-            b_step: wide,
-            out: gradient,
-            out_row: wide,
-            columns: wide,
-            then,
-        });
+        let shape = (columns, width, c, wide);
+        put_gradient(arch, shape, segment, (gradient, then), pack, next.next().unwrap_or_default());
         then = Then::Add;
     }
     if then == Then::Replace {
@@ -348,26 +363,57 @@ pub fn gradient_panel<'a>(
     }
 }
 
+/// Adds the dW of some rows to a matrix in panels.
+pub(crate) fn add_gradient(
+    arch: Arch,
+    (columns, width): (usize, usize),
+    segment: Segment<'_>,
+    matrix: &mut [f32],
+    scratch: &mut Scratch,
+) {
+    for (c, wide) in panels(width).filter(|_| segment.count > 0) {
+        let to = (&mut matrix[c * columns..(c + wide) * columns], Then::Add);
+        put_gradient(arch, (columns, width, c, wide), segment, to, &mut scratch.pack, &[]);
+    }
+}
+
+/// dW of one panel from some rows.
+fn put_gradient(
+    arch: Arch,
+    (columns, width, c, wide): (usize, usize, usize, usize),
+    segment: Segment<'_>,
+    (out, then): (&mut [f32], Then),
+    pack: &mut Vec<f32>,
+    next: &[f32],
+) {
+    let (b, b_step) = match wide {
+        _ if width <= NARROW => (&segment.dpsi[c..], width),
+        PANEL => (pack_panel::<PANEL>(&segment, width, c, pack), wide),
+        _ => (pack_panel::<HALF>(&segment, width, c, pack), wide),
+    };
+    arch.dispatch(Product {
+        rows: columns,
+        depth: segment.count,
+        a: segment.phi,
+        a_row: 1,
+        a_step: padded(columns),
+        b,
+        b_step,
+        out,
+        out_row: wide,
+        columns: wide,
+        then,
+        next,
+    });
+}
+
 /// Copies W columns of dψ side by side, so that they do not fight for the same lines of the cache.
-fn pack_panel<const W: usize>(segment: &Segment<'_>, width: usize, c: usize, pack: &mut Vec<f32>) {
+fn pack_panel<'a, const W: usize>(segment: &Segment<'_>, width: usize, c: usize, pack: &'a mut Vec<f32>) -> &'a [f32] {
     pack.resize(segment.count * W, 0.0);
     for (to, from) in pack.as_chunks_mut::<W>().0.iter_mut().zip(segment.dpsi.chunks(width)) {
         to.copy_from_slice(&from[c..c + W]);
     }
-}
-
-/// Up to 16 × 16 numbers: line i of `from` (from column `c`) becomes column `a + i` of `to`.
-fn transpose_block(from: &[f32], c: usize, wide: usize, to: &mut [f32], a: usize, a_wide: usize) {
-    let mut block = [[0.0f32; HALF]; HALF];
-    for (row, line) in block.iter_mut().zip(from.chunks_exact(wide)) {
-        row.copy_from_slice(&line[c..c + HALF]);
-    }
-    for (i, line) in to.chunks_exact_mut(a_wide).take(HALF).enumerate() {
-        let line = &mut line[a..a + HALF];
-        for j in 0..HALF {
-            line[j] = block[j][i];
-        }
-    }
+    pack
 }
 
 /// A softmax over a for every row c of one panel.
@@ -425,7 +471,7 @@ mod tests {
     fn all_three_products_equal_the_plain_sums() {
         for (rows, columns) in [(5, 3), (16, 16), (40, 17), (70, 33)] {
             let mixing = Mixing::random(2, rows, columns, 2.0, (4, 0));
-            let simplex = Simplex::new(&mixing, true);
+            let simplex = Simplex::new(&mixing);
             let (count, a_wide, c_wide) = (13, padded(columns), padded(rows));
             let phi = random(1, count * a_wide);
             let mut psi = vec![f32::NAN; count * c_wide];
@@ -453,7 +499,7 @@ mod tests {
                     dpsi: &dpsi[first * c_wide..],
                 });
                 let mut scratch = Scratch::default();
-                gradient_panel(arch(), (columns, c_wide, c, wide), halves.into_iter(), &mut scratch);
+                gradient_panel(arch(), (columns, c_wide, c, wide), halves.into_iter(), &mut scratch, [&[], &[]]);
                 gradient[c * columns..(c + wide) * columns].copy_from_slice(&scratch.gradient);
             }
             for (c, a) in (0..rows).flat_map(|c| (0..columns).map(move |a| (c, a))) {
@@ -465,7 +511,7 @@ mod tests {
 
     #[test]
     fn zeros_stay_zeros() {
-        let simplex = Simplex::new(&Mixing::from_weights(1, 2, 3, &[0.0, 0.5, 0.5, 1.0, 0.0, 0.0]), false);
+        let simplex = Simplex::new(&Mixing::from_weights(1, 2, 3, &[0.0, 0.5, 0.5, 1.0, 0.0, 0.0]));
         let rows = [0, 1].map(|c| [0, 1, 2].map(|a| simplex.weight(0, c, a)));
         assert_eq!(rows, [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]);
     }

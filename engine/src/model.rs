@@ -148,9 +148,8 @@ impl Model {
     pub fn fill(&self, values: &[f32], shift: (isize, isize), batch: &mut Batch) {
         let columns = self.columns(shift);
         batch.fit(&self.structure, values.len() / columns.len());
-        let width = batch.width;
-        batch.values.par_chunks_mut(width).zip(values.par_chunks(columns.len())).for_each(|(frame, row)| {
-            frame.fill(f32::NAN);
+        batch.fill_rows(|b, frame| {
+            let row = &values[b * columns.len()..(b + 1) * columns.len()];
             row.iter().zip(&columns).for_each(|(&x, column)| column.put(x, frame));
         });
     }

@@ -21,7 +21,7 @@ use crate::batch::for_each_task;
 use crate::error::{Error, Result};
 use crate::kernel::{arch, exp, inverse_root};
 use crate::leaves::{Coordinate, Family, Statistics};
-use crate::mixing::{PanelMut, Scratch, Shape, Simplex, cut_panels, cut_panels_mut, normalise};
+use crate::mixing::{PanelMut, Scratch, Simplex, cut_panels, cut_panels_mut, normalise};
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -191,34 +191,46 @@ impl Moments {
     }
 }
 
-/// Moves all matrices of a level. `gradient(scratch, matrix, c, wide)` computes dW of one panel, which never leaves the
-/// cache; `counts` are flows to be added to W ∘ dW, or empty; `work` is what the gradient costs in multiply-adds.
-pub fn update_mixing(
-    step: &Step,
-    simplex: &mut Simplex,
-    moments: &mut Moments,
-    gradient: impl Fn(&mut Scratch, usize, usize, usize) + Send + Sync,
-    counts: &[f32],
-    work: usize,
-) {
+/// A panel of W with all that a step of it reads and writes.
+pub(crate) struct PanelStep<'a> {
+    pub panel: PanelMut<'a>,
+    pub first: &'a mut [f32],
+    pub second: &'a mut [f32],
+    counts: &'a [f32],
+}
+
+/// The panels of all matrices of a level, in their order. `counts` are flows to be added to W ∘ dW, or empty.
+pub(crate) fn panel_steps<'a>(
+    simplex: &'a mut Simplex,
+    moments: &'a mut Moments,
+    counts: &'a [f32],
+) -> impl Iterator<Item = PanelStep<'a>> {
     let columns = simplex.columns();
     let shapes: Vec<_> = simplex.panels().collect();
     let first = cut_panels_mut(&mut moments.first, &shapes, columns);
     let second = cut_panels_mut(&mut moments.second, &shapes, columns);
     let counts = if counts.is_empty() { vec![&[][..]; shapes.len()] } else { cut_panels(counts, &shapes, columns) };
-    let arch = arch();
-    let run = |(((shape, mut panel), (first, second)), counts): PanelJob<'_>| {
-        let (matrix, wide, c) = shape;
+    let parts = simplex.panels_mut().into_iter().zip(first).zip(second).zip(counts);
+    parts.map(|(((panel, first), second), counts)| PanelStep { panel, first, second, counts })
+}
+
+impl PanelStep<'_> {
+    /// Moves the panel. `gradient` computes dW of its rows, which never leaves the cache.
+    pub fn run(mut self, step: &Step, gradient: impl Fn(&mut Scratch, &Self)) {
         SCRATCH.with_borrow_mut(|scratch| {
-            scratch.gradient.resize(wide * columns, 0.0);
-            gradient(scratch, matrix, c, wide);
-            let (weights, gradient) = (&mut *panel.weights, &scratch.gradient[..]);
-            arch.dispatch(UpdatePanel { step, wide, weights, first, second, gradient, counts });
+            gradient(scratch, &self);
+            arch().dispatch(UpdatePanel {
+                step,
+                wide: self.panel.wide,
+                weights: self.panel.weights,
+                first: self.first,
+                second: self.second,
+                gradient: &scratch.gradient,
+                counts: self.counts,
+            });
         });
-        panel.finish();
-    };
-    let jobs = shapes.iter().copied().zip(simplex.panels_mut()).zip(first.into_iter().zip(second)).zip(counts);
-    for_each_task(work, jobs.collect(), run);
+        self.panel.finish();
+    }
 }
 
 // One for each thread, kept from step to step.
@@ -226,7 +238,15 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());
 }
 
-type PanelJob<'a> = (((Shape, PanelMut<'a>), (&'a mut [f32], &'a mut [f32])), &'a [f32]);
+/// Moves all matrices of a level, with `gradient` for each panel; `work` is what that costs in multiply-adds.
+pub(crate) fn update_mixing(
+    step: &Step,
+    (simplex, moments, counts): (&mut Simplex, &mut Moments, &[f32]),
+    work: usize,
+    gradient: impl Fn(&mut Scratch, &PanelStep<'_>) + Send + Sync,
+) {
+    for_each_task(work, panel_steps(simplex, moments, counts).collect(), |panel| panel.run(step, &gradient));
+}
 
 struct UpdatePanel<'a> {
     step: &'a Step,
@@ -263,13 +283,18 @@ impl WithSimd for UpdatePanel<'_> {
             for i in (v..weights.len()).step_by(vectors) {
                 total = simd.add_f32s(total, flow(i, weights[i]));
             }
+            let mut sum = zero;
             for i in (v..weights.len()).step_by(vectors) {
                 let slope = simd.sub_f32s(flow(i, weights[i]), simd.mul_f32s(weights[i], total));
                 let change = self.step.changes(simd, slope, &mut first[i], &mut second[i]);
                 let factor = exp(simd, simd.min_f32s(simd.sub_f32s(zero, change), most));
                 weights[i] = simd.mul_f32s(weights[i], factor);
+                sum = simd.add_f32s(sum, weights[i]);
             }
-            normalise(simd, v, vectors, weights);
+            let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
+            for i in (v..weights.len()).step_by(vectors) {
+                weights[i] = simd.mul_f32s(weights[i], scale);
+            }
         }
     }
 }
@@ -346,8 +371,8 @@ mod tests {
     use crate::mixing::Mixing;
 
     /// A gradient of one panel that is known already.
-    fn given(gradient: &[f32]) -> impl Fn(&mut Scratch, usize, usize, usize) {
-        |scratch, _, _, _| scratch.gradient.copy_from_slice(gradient)
+    fn given(gradient: &[f32]) -> impl Fn(&mut Scratch, &PanelStep<'_>) {
+        |scratch, _| scratch.gradient = gradient.to_vec()
     }
 
     /// Every rule on one matrix, against its definition in f64.
@@ -360,13 +385,18 @@ mod tests {
         ];
         for rule in rules {
             let mut mixing = Mixing::random(1, 3, 5, 1.0, (1, 1));
-            let mut simplex = Simplex::new(&mixing, true);
+            let mut simplex = Simplex::new(&mixing);
             let mut moments = Moments::new(mixing.logits.len());
             let (mut first, mut second) = (vec![0.0f64; 15], vec![0.0f64; 15]);
             for index in 0..5 {
                 let before = mixing.clone();
                 let gradient: Vec<f32> = (0..mixing.logits.len()).map(|i| ((i * 7 + index) % 5) as f32 - 2.0).collect();
-                update_mixing(&Step::new(rule, 0.1, 0.3, index), &mut simplex, &mut moments, given(&gradient), &[], 0);
+                update_mixing(
+                    &Step::new(rule, 0.1, 0.3, index),
+                    (&mut simplex, &mut moments, &[]),
+                    0,
+                    given(&gradient),
+                );
                 mixing = simplex.to_mixing();
                 for c in 0..3 {
                     let w: Vec<f64> = before.log_row(0, c).iter().map(|log| log.exp()).collect();
@@ -419,10 +449,10 @@ mod tests {
     #[test]
     fn the_identity_stays() {
         let mixing = Mixing::identity(4);
-        let mut simplex = Simplex::new(&mixing, true);
+        let mut simplex = Simplex::new(&mixing);
         let mut moments = Moments::new(mixing.logits.len());
         let gradient = vec![0.7; mixing.logits.len()];
-        update_mixing(&Step::new(Rule::adam(), 0.1, 0.5, 0), &mut simplex, &mut moments, given(&gradient), &[], 0);
+        update_mixing(&Step::new(Rule::adam(), 0.1, 0.5, 0), (&mut simplex, &mut moments, &[]), 0, given(&gradient));
         assert_eq!(simplex.to_mixing(), mixing);
     }
 }

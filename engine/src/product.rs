@@ -251,6 +251,8 @@ pub struct Downward<'a> {
     pub inverse: &'a [f32],
     /// ψ of all children before, dψ after.
     pub psi: &'a mut [f32],
+    /// φ is not the product of ψ, only `φ dφ` is to be trusted.
+    pub divide: bool,
 }
 
 impl WithSimd for Downward<'_> {
@@ -268,6 +270,7 @@ impl WithSimd for Downward<'_> {
             let (phi, dphi) = (&phi[row * n..(row + 1) * n], &dphi[row * n..(row + 1) * n]);
             let scale = simd.splat_f32s(self.inverse[row]);
             match *rows {
+                _ if self.divide => divide_rows(simd, phi, dphi, psi, rows),
                 [a, b, c, d] => {
                     let [a, b, c, d] = four_rows(psi, [a, b, c, d], n);
                     for v in 0..n {
@@ -367,6 +370,7 @@ mod tests {
                 dphi,
                 inverse: &inverse,
                 psi: &mut dpsi,
+                divide: false,
             });
             for (row, c) in (0..count).flat_map(|row| (0..width).map(move |c| (row, c))) {
                 let naive = f64::from(dphi[c]) * exact(c) / value(row, c) / shift;

@@ -33,7 +33,6 @@ use crate::kernel::{log_sum_exp, padded};
 use crate::leaves::values_of;
 use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
-use crate::product::TINY;
 use crate::structure::{Kind, OUTSIDE, Structure};
 use crate::weights::Prepared;
 use rayon::prelude::*;
@@ -113,7 +112,7 @@ impl Predictor {
     pub fn new(model: Model) -> Self {
         let families = model.weights.trees.iter().map(|tree| tree.families.iter());
         Self {
-            prepared: Prepared::new(&model.weights, true),
+            prepared: Prepared::new(&model.weights),
             leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
             logs: OnceLock::new(),
             columns: Columns::new(&model),
@@ -204,10 +203,9 @@ impl Predictor {
         (PIECE_NUMBERS / row).clamp(64, 512) / 64 * 64
     }
 
-    /// Lays rows in the frame. A number that scaling would make infinite stays the largest there is.
+    /// Lays rows in the frame.
     pub(crate) fn lay(&mut self, rows: &[f32], shift: (isize, isize)) {
         self.model.fill(rows, shift, &mut self.batch);
-        self.batch.values.iter_mut().for_each(|z| *z = z.clamp(f32::MIN, f32::MAX));
     }
 
     /// log P(x_o|y) of checked rows, in the units of the data, as (n, K).
@@ -296,9 +294,8 @@ impl Predictor {
     pub(crate) fn doubtful(&self, seeds: &[f64]) -> Vec<bool> {
         let k = self.model.structure.classes;
         let doubtful = |(b, seeds): (usize, &[f64])| {
-            let (psi, lost) = self.activations.class_mantissas(k, b);
-            let part = |psi: f32| if psi > TINY { f64::from(lost / psi).min(1.0) } else { 1.0 };
-            let harm: f64 = seeds.iter().zip(psi).map(|(seed, &psi)| seed * part(psi)).sum();
+            let doubts = self.activations.class_doubts(k, b);
+            let harm: f64 = seeds.iter().zip(doubts).map(|(seed, &doubt)| seed * f64::from(doubt).min(1.0)).sum();
             harm.is_nan() || harm > TOLERANCE
         };
         seeds.chunks_exact(k).enumerate().map(doubtful).collect()

@@ -7,17 +7,17 @@ use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
+use crate::learning::Learned;
 use crate::leaves::{Statistics, Table};
 use crate::loss::{Loss, Target, loss_and_seeds};
-use crate::mixing::{Mixing, Scratch, Simplex};
+use crate::mixing::{Mixing, Simplex};
 use crate::model::{Column, Model};
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference;
 use crate::start::start_leaves;
-use crate::structure::{ClassRows, Structure};
+use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
-use rayon::prelude::*;
 use std::sync::OnceLock;
 
 pub use crate::settings::{Data, Prior, Settings};
@@ -73,7 +73,6 @@ pub struct Trainer {
     pub(crate) memory: Memory,
     pub(crate) prepared: Prepared,
     activations: Activations,
-    nodes_of: Vec<Vec<Vec<Vec<usize>>>>, // by tree, level, matrix
     batch: Batch,
     labels: Vec<i64>,
     weights: Vec<f32>,
@@ -118,9 +117,8 @@ impl Trainer {
         let reach = settings.shift as isize;
         let shifts = (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
         Ok(Self {
-            prepared: Prepared::new(&model.weights, true),
+            prepared: Prepared::new(&model.weights),
             placements: shifts.map(|shift| model.columns(shift)).collect(),
-            nodes_of: trees_of(&model.structure),
             activations: Activations::new(),
             batch: Batch::default(),
             labels: Vec::new(),
@@ -270,15 +268,14 @@ impl Trainer {
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
         let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
-        let frame_len = self.batch.width;
         let placements = &self.placements;
-        self.batch.values.par_chunks_mut(frame_len).zip(&picked).enumerate().for_each(|(b, (frame, &row))| {
+        self.batch.fill_rows(|b, frame| {
             let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
             let columns = match placements.len() {
                 1 => &placements[0],
                 count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
             };
-            frame.fill(f32::NAN);
+            let row = picked[b];
             let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
             match threshold {
                 0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
@@ -326,20 +323,20 @@ impl Trainer {
         let to_leaves = settings.leaf_rate > 0.0;
         self.activations.root_down(s, &self.prepared, &self.seeds);
         if s.class_rows == ClassRows::Mixing {
+            let classes = (&mut self.prepared.classes, &mut self.memory.classes, &counts.classes[..]);
             let activations = &self.activations;
-            let gradient = |scratch: &mut Scratch, _, c, wide| activations.class_gradient(scratch, s, (c, wide));
-            update_mixing(&step, &mut self.prepared.classes, &mut self.memory.classes, gradient, &counts.classes, 0);
+            update_mixing(&step, classes, 0, |scratch, step| {
+                activations.class_gradient(scratch, s, (step.panel.first, step.panel.wide));
+            });
         }
         for (t, tree) in s.trees.iter().enumerate() {
             for l in (1..=tree.levels.len()).rev() {
-                self.activations.level_down(t, l, tree, &self.prepared, to_leaves);
-                let (activations, nodes) = (&self.activations, &self.nodes_of[t][l - 1]);
-                let gradient = |scratch: &mut Scratch, matrix: usize, c, wide| {
-                    activations.panel_gradient(scratch, (t, tree, l), &nodes[matrix], (c, wide));
+                let learned = Learned {
+                    simplex: &mut self.prepared.levels[t][l - 1],
+                    moments: &mut self.memory.levels[t][l - 1],
+                    counts: counts.level(t, l - 1),
                 };
-                let (simplex, moments) = (&mut self.prepared.levels[t][l - 1], &mut self.memory.levels[t][l - 1]);
-                let work = self.settings.batch * tree.nodes(l - 1) * tree.channels(l - 1) * tree.channels(l);
-                update_mixing(&step, simplex, moments, gradient, counts.level(t, l - 1), work);
+                self.activations.learn_level((t, l, tree), learned, &step, to_leaves);
             }
         }
         if to_leaves {
@@ -359,10 +356,6 @@ impl Trainer {
             }
         }
     }
-}
-
-fn trees_of(structure: &Structure) -> Vec<Vec<Vec<Vec<usize>>>> {
-    structure.trees.iter().map(|tree| tree.levels.iter().map(|level| level.nodes_of()).collect()).collect()
 }
 
 /// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.

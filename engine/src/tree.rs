@@ -61,11 +61,10 @@ impl Level {
         self.weight_of.iter().max().map_or(0, |&m| m as usize + 1)
     }
 
-    /// For each matrix, the nodes of the layer below that it mixes.
-    pub fn nodes_of(&self) -> Vec<Vec<usize>> {
-        let mut nodes = vec![Vec::new(); self.matrices()];
-        self.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes[matrix as usize].push(node));
-        nodes
+    /// Whether no two nodes share a matrix.
+    pub fn is_own(&self) -> bool {
+        let mut used = vec![false; self.matrices()];
+        self.weight_of.iter().all(|&m| !std::mem::replace(&mut used[m as usize], true))
     }
 }
 

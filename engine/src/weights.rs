@@ -56,13 +56,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Prepares all weights; `both` ways if something will go down too.
-    pub fn new(weights: &Weights, both: bool) -> Self {
-        let simplex = |mixing: &Mixing| Simplex::new(mixing, both);
+    /// Prepares all weights.
+    pub fn new(weights: &Weights) -> Self {
         Self {
             tables: weights.trees.iter().map(|t| t.families.iter().map(Table::new).collect()).collect(),
-            levels: weights.trees.iter().map(|t| t.levels.iter().map(simplex).collect()).collect(),
-            classes: simplex(&weights.classes),
+            levels: weights.trees.iter().map(|t| t.levels.iter().map(Simplex::new).collect()).collect(),
+            classes: Simplex::new(&weights.classes),
         }
     }
 }

@@ -7,8 +7,11 @@ use random_models::Draw;
 use std::sync::OnceLock;
 use sumout::batch::{CHUNK, Dropped, words};
 use sumout::circuit::{Activations, Keep};
-use sumout::mixing::Scratch;
+use sumout::learning::Learned;
+use sumout::mixing::{Mixing, Scratch};
+use sumout::optim::{Moments, Rule, Step};
 use sumout::reference::{self, LogWeights};
+use sumout::structure::Structure;
 use sumout::weights::Prepared;
 
 /// 1e-4 nats, or 1e-6 relative for large values.
@@ -27,7 +30,7 @@ proptest! {
         let weights = random_models::weights(&structure, spread, draw);
         let rows = draw.from(1, 70);
         let batch = random_models::batch(&structure, rows, missing, reach, draw);
-        let prepared = Prepared::new(&weights, false);
+        let prepared = Prepared::new(&weights);
         let mut activations = Activations::new();
         activations.upward(&structure, &prepared, &batch, &[], Keep::Scores);
         activations.guard_scores(&structure, &weights, &OnceLock::new(), &batch);
@@ -59,7 +62,7 @@ proptest! {
                 mask
             }).collect()
         }).collect();
-        let prepared = Prepared::new(&weights, true);
+        let mut prepared = Prepared::new(&weights);
         let mut activations = Activations::new();
         activations.upward(&structure, &prepared, &batch, &drops, Keep::Everything);
         let k = structure.classes;
@@ -67,26 +70,25 @@ proptest! {
         for b in activations.doubtful_gradients(k, &seeds) {
             seeds[b * k..(b + 1) * k].fill(0.0); // the trainer takes such a sample's derivative from the reference
         }
-        activations.downward(&structure, &prepared, &seeds, true);
-        let gradient: Vec<Vec<Vec<f32>>> = structure.trees.iter().enumerate().map(|(t, tree)| {
-            (0..tree.levels.len()).map(|l| {
-                let (nodes, scratch) = (tree.levels[l].nodes_of(), &mut Scratch::default());
-                prepared.levels[t][l].panels().flat_map(|(matrix, wide, c)| {
-                    activations.panel_gradient(scratch, (t, tree, l + 1), &nodes[matrix], (c, wide));
-                    std::mem::take(&mut scratch.gradient)
-                }).collect()
-            }).collect()
-        }).collect();
-        let class_gradient: Vec<f32> = prepared.classes.panels().flat_map(|(_, wide, c)| {
-            let scratch = &mut Scratch::default();
-            activations.class_gradient(scratch, &structure, (c, wide));
-            std::mem::take(&mut scratch.gradient)
-        }).collect();
+        activations.root_down(&structure, &prepared, &seeds);
+        // Descent without momentum, at rate zero: it remembers the derivative by the logits and moves nothing.
+        let step = Step::new(Rule::Sgd { momentum: 0.0 }, 0.0, 0.0, 0);
+        let mut gradient: Vec<Vec<Vec<f32>>> = vec![Vec::new(); structure.trees.len()];
+        for (t, tree) in structure.trees.iter().enumerate() {
+            for l in (1..=tree.levels.len()).rev() {
+                let simplex = &mut prepared.levels[t][l - 1];
+                let moments = &mut Moments::new(weights.trees[t].levels[l - 1].logits.len());
+                let learned = Learned { simplex, moments, counts: &[] };
+                activations.learn_level((t, l, tree), learned, &step, true);
+                gradient[t].insert(0, std::mem::take(&mut moments.first));
+            }
+        }
+        let class_slopes = class_slopes(&activations, &structure, &weights.classes, &prepared);
 
         let logs = LogWeights::new(&structure, &weights);
         let mut exact: Vec<Vec<Vec<f64>>> =
             gradient.iter().map(|t| t.iter().map(|l| vec![0.0; l.len()]).collect()).collect();
-        let mut exact_classes = vec![0.0; class_gradient.len()];
+        let mut exact_classes = vec![0.0; class_slopes.len()];
         for b in 0..rows {
             let is_dropped = |t: usize, l: usize, n: usize| {
                 drops[t][l][n * words(rows) + b / CHUNK] >> (b % CHUNK) & 1 == 1
@@ -117,28 +119,42 @@ proptest! {
                 exact_classes[place] += flow;
             }
         }
-        // dlogits = N − W ΣN, which no constant channel changes
-        let ours_and_exact = structure.trees.iter().enumerate().flat_map(|(t, tree)| (0..tree.levels.len()).map(move |l| (t, l)));
-        for (t, l) in ours_and_exact {
-            compare(&weights.trees[t].levels[l], &gradient[t][l], &exact[t][l])?;
+        let levels = structure.trees.iter().enumerate().flat_map(|(t, tree)| (0..tree.levels.len()).map(move |l| (t, l)));
+        for (t, l) in levels {
+            compare(&weights.trees[t].levels[l], |place| f64::from(gradient[t][l][place]), &exact[t][l])?;
         }
-        compare(&weights.classes, &class_gradient, &exact_classes)?;
+        compare(&weights.classes, |place| class_slopes[place], &exact_classes)?;
     }
 }
 
-/// Compares the derivative by the logits that follows from dW and from exact counts.
-fn compare(mixing: &sumout::mixing::Mixing, gradient: &[f32], counts: &[f64]) -> Result<(), TestCaseError> {
-    for matrix in 0..mixing.matrices {
-        for c in 0..mixing.rows {
-            let w: Vec<f64> = mixing.log_row(matrix, c).iter().map(|log| log.exp()).collect();
-            let at = |a: usize| mixing.place(matrix, c, a);
-            let ours: Vec<f64> = (0..w.len()).map(|a| w[a] * f64::from(gradient[at(a)])).collect();
-            let (ours_sum, exact_sum): (f64, f64) = (ours.iter().sum(), (0..w.len()).map(|a| counts[at(a)]).sum());
-            for a in 0..w.len() {
-                let (ours, exact) = (ours[a] - w[a] * ours_sum, counts[at(a)] - w[a] * exact_sum);
-                prop_assert!((ours - exact).abs() < 2e-4 * (1.0 + exact_sum.abs()), "{} {}: {} {}", c, a, ours, exact);
-            }
+/// Compares the derivative by the logits, N − W ΣN, which no constant channel changes, with that from exact counts.
+fn compare(mixing: &Mixing, ours: impl Fn(usize) -> f64, counts: &[f64]) -> Result<(), TestCaseError> {
+    for (matrix, c) in (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c))) {
+        let w: Vec<f64> = mixing.log_row(matrix, c).iter().map(|log| log.exp()).collect();
+        let sum: f64 = (0..w.len()).map(|a| counts[mixing.place(matrix, c, a)]).sum();
+        for a in 0..w.len() {
+            let place = mixing.place(matrix, c, a);
+            let (ours, exact) = (ours(place), counts[place] - w[a] * sum);
+            prop_assert!((ours - exact).abs() < 2e-4 * (1.0 + sum.abs()), "{} {}: {} {}", c, a, ours, exact);
         }
     }
     Ok(())
+}
+
+/// The same for the class rows: W ∘ (dW − Σ W dW).
+fn class_slopes(activations: &Activations, s: &Structure, classes: &Mixing, prepared: &Prepared) -> Vec<f64> {
+    let mut gradient = Vec::new();
+    for (_, wide, c) in prepared.classes.panels() {
+        let scratch = &mut Scratch::default();
+        activations.class_gradient(scratch, s, (c, wide));
+        gradient.append(&mut scratch.gradient);
+    }
+    let mut slopes = vec![0.0; classes.logits.len()];
+    for c in 0..classes.rows {
+        let w: Vec<f64> = classes.log_row(0, c).iter().map(|log| log.exp()).collect();
+        let at = |a: usize| f64::from(gradient[classes.place(0, c, a)]);
+        let mean: f64 = (0..w.len()).map(|a| w[a] * at(a)).sum();
+        (0..w.len()).for_each(|a| slopes[classes.place(0, c, a)] = w[a] * (at(a) - mean));
+    }
+    slopes
 }

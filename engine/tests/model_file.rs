@@ -97,7 +97,7 @@ fn open(bytes: &[u8]) -> Result<Model, Error> {
         let row: Vec<f32> = (0..model.structure.width()).map(|i| if i % 2 == 0 { 0.0 } else { f32::NAN }).collect();
         let (mut batch, mut activations) = (Batch::default(), Activations::new());
         model.fill(&row, (0, 0), &mut batch);
-        activations.upward(&model.structure, &Prepared::new(&model.weights, false), &batch, &[], Keep::Scores);
+        activations.upward(&model.structure, &Prepared::new(&model.weights), &batch, &[], Keep::Scores);
         activations.guard_scores(&model.structure, &model.weights, &std::sync::OnceLock::new(), &batch);
         assert!(activations.log_likelihood().iter().all(|score| !score.is_nan()));
     }

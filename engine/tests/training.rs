@@ -95,7 +95,8 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
         leaf_rate: 1.0,
         ..Settings::default()
     };
-    let data = Data { values: &batch.values, labels: &labels, weights: &row_weights };
+    let values: Vec<f32> = (0..batch.rows).flat_map(|b| batch.row(b).to_vec()).collect();
+    let data = Data { values: &values, labels: &labels, weights: &row_weights };
     let mut trainer = Trainer::with_model(model.clone(), settings).unwrap();
     trainer.advance(&data).unwrap();
     let moved = &centred(trainer.model().weights, &model.weights);

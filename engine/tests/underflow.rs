@@ -5,6 +5,8 @@ mod random_models;
 
 use random_models::Draw;
 use sumout::Model;
+use sumout::batch::Batch;
+use sumout::circuit::{Activations, Keep};
 use sumout::kernel::log_sum_exp;
 use sumout::leaves::Coordinate;
 use sumout::mixing::Mixing;
@@ -12,6 +14,7 @@ use sumout::model::Scaling;
 use sumout::queries::Predictor;
 use sumout::reference::{self, LogWeights};
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
+use sumout::weights::Prepared;
 
 /// A model over random structures whose weights go down to e^(−3·spread).
 fn model(spread: f64, draw: &mut Draw) -> Model {
@@ -250,4 +253,48 @@ fn what_is_left_after_underflow_is_shared_exactly() {
     let draws = predictor.sample_given(&row.repeat(10_000), None, 3).unwrap();
     let share = draws.chunks(2).filter(|row| row[1] < 2.0).count() as f64 / 1e4;
     assert!((share - 0.7).abs() < 0.02, "{share}");
+}
+
+/// Classes that share nothing lie further apart than the mantissas of one row reach; none of that needs the guard.
+#[test]
+fn classes_hundreds_of_nats_apart() {
+    let structure = sumout::presets::preset("mnist-cp").unwrap().structure;
+    let mut model = Model::random(structure, 6.0, 5);
+    let mut draw = Draw::new(8);
+    for coordinate in &mut model.weights.trees[0].families[0].coordinates {
+        let Coordinate::Gaussian { mean, log_sigma } = coordinate else { panic!("pixels are Gaussian") };
+        mean.iter_mut().for_each(|mean| *mean = draw.0.normal() as f32);
+        log_sigma.fill(-1.0);
+    }
+    let rows: Vec<f32> = (0..70 * 784).map(|_| draw.0.normal() as f32).collect();
+    let (prepared, logs) = (Prepared::new(&model.weights), LogWeights::new(&model.structure, &model.weights));
+    let (mut batch, mut activations) = (Batch::default(), Activations::new());
+    model.fill(&rows, (0, 0), &mut batch);
+    for keep in [Keep::Scores, Keep::Everything] {
+        activations.upward(&model.structure, &prepared, &batch, &[], keep);
+        assert!(activations.doubtful(10).is_empty());
+        let mut widest = 0.0f64;
+        for (b, ours) in activations.log_likelihood().chunks(10).enumerate().step_by(23) {
+            let pass = reference::upward(&model.structure, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+            for (ours, exact) in ours.iter().zip(&pass.log_likelihood) {
+                assert!((ours - exact).abs() < 1e-6 * exact.abs(), "{ours} {exact}");
+            }
+            let (low, high) = ours.iter().fold((0.0f64, f64::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+            widest = widest.max(high - low);
+        }
+        assert!(widest > 100.0, "{widest}");
+    }
+    let seeds: Vec<f32> = (0..700).map(|i| if i % 10 == i / 10 % 10 { 1.0 } else { 0.0 }).collect();
+    assert!(activations.doubtful_gradients(10, &seeds).is_empty());
+    activations.downward(&model.structure, &prepared, &seeds, true);
+    let tree = &model.structure.trees[0];
+    for b in (0..70).step_by(23) {
+        let pass = reference::upward(&model.structure, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+        let seeds: Vec<f64> = seeds[b * 10..(b + 1) * 10].iter().map(|&seed| seed.into()).collect();
+        let flows = reference::flows(&model.structure, &logs, &pass, &seeds, &|_, _, _| false);
+        for (i, exact) in flows.leaves[0].iter().enumerate().step_by(7) {
+            let ours = activations.leaf_flow(0, tree, i, b).unwrap();
+            ours.iter().zip(exact).for_each(|(&ours, exact)| assert!((f64::from(ours) - exact).abs() < 1e-4));
+        }
+    }
 }

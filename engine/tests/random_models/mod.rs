@@ -96,12 +96,11 @@ pub fn weights(structure: &Structure, spread: f64, draw: &mut Draw) -> Weights {
 pub fn batch(structure: &Structure, rows: usize, missing: f64, reach: f32, draw: &mut Draw) -> Batch {
     let mut batch = Batch::default();
     batch.clear(structure, rows);
-    let width = batch.width;
-    for (index, value) in batch.values.iter_mut().enumerate() {
+    for (b, place) in (0..rows).flat_map(|b| (0..structure.frame_len()).map(move |place| (b, place))) {
         if draw.0.chance(missing) {
             continue;
         }
-        *value = match structure.kinds[index % width] {
+        batch.row_mut(b)[place] = match structure.kinds[place] {
             Kind::Gaussian if draw.0.chance(0.05) => reach * (2.0 * draw.0.uniform() - 1.0) as f32,
             Kind::Gaussian => draw.0.normal() as f32,
             Kind::Bernoulli => draw.0.below(2) as f32,
