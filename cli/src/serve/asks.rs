@@ -102,7 +102,7 @@ async fn answer(app: &App, plan: Plan, from: Format, request: Request) -> Result
         let most = limits.rows().min(limits.body() / plan.live.columns.width()).max(1);
         if bytes.len() <= SMALL {
             let values = json::body(&bytes, &plan.live.columns, most)?;
-            if values.len() <= BATCH * plan.live.columns.width() {
+            if values.len() <= plan.rows_at_once() * plan.live.columns.width() {
                 return answer_small(plan, values, &limits).await;
             }
             return in_thread(app, plan, move |_| Ok(Box::new(Whole { values, used: 0 }))).await;
@@ -237,7 +237,7 @@ fn answer_stream(plan: &Plan, decoder: &mut dyn Decode, limits: &Limits) -> Resu
     let mut waiting: Option<(Vec<Reply>, Block)> = None;
     let mut first = 0;
     loop {
-        let piece = decoder.next(&live.columns, BATCH)?;
+        let piece = decoder.next(&live.columns, plan.rows_at_once())?;
         let rows = piece.values.len() / width;
         if first + rows > limits.rows() {
             return Err(Problem::large(format!("rows: expected at most {}, got more", limits.rows())));
@@ -263,6 +263,14 @@ fn answer_stream(plan: &Plan, decoder: &mut dyn Decode, limits: &Limits) -> Resu
 }
 
 impl Plan {
+    /// Rows of one question: fewer where a row takes long, so that nobody waits long behind it.
+    fn rows_at_once(&self) -> usize {
+        match self.how {
+            How::Mode => BATCH / 8,
+            _ => BATCH / (1 + self.parts.draws),
+        }
+    }
+
     /// Asks all that is wanted about rows of which the first has this number.
     fn ask(&self, values: Vec<f32>, first: usize) -> Result<Vec<Reply>, Problem> {
         let (engine, class) = (&self.live.engine, self.class);
