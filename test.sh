@@ -44,7 +44,7 @@ need python3 python3 python3-venv
 venv="${XDG_CACHE_HOME:-$HOME/.cache}/sumout/venv-serve"
 if ! "$venv/bin/python" -c 'import pyarrow, schemathesis' 2>/dev/null; then
   python3 -m venv "$venv" || { need python3-venv python3-venv; python3 -m venv --clear "$venv"; }
-  step "$venv/bin/pip" install -q pyarrow schemathesis
+  step "$venv/bin/pip" install -q pyarrow==26.0.1 schemathesis==4.32.5
 fi
 step cargo build --release --locked
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"

@@ -157,11 +157,16 @@ def csv_there_and_back(page):
     b.click("#tab-fill")
     b.type("#file", page.service.path("flowers.csv"))
     b.wait("the table", "return !document.querySelector('#preview').hidden")
-    text = b.post("/execute/async", {"script": "const done = arguments[0]; fetch(document.querySelector('#download').href)"
-                                               ".then((r) => r.text()).then(done, (e) => done(String(e)))", "args": []})
-    if "Failed to fetch" in text:  # the page's policy keeps scripts from it, as it should; the service says the same
-        with open(page.service.path("flowers.csv"), "rb") as file:
-            text = page.service.ask("/v1/impute?model=flowers&how=mean&classes=true", file.read(), "text/csv")[1].decode()
+    folder = page.service.folder.name
+    b.post("/goog/cdp/execute", {"cmd": "Browser.setDownloadBehavior", "params": {"behavior": "allow", "downloadPath": folder}})
+    b.click("#download")
+    path = page.service.path("flowers-filled.csv")
+    end = time.time() + 15
+    while not os.path.exists(path) and time.time() < end:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    with open(path) as file:
+        text = file.read()
     lines = text.splitlines()
     assert lines[0] == "width,length,colour,species,class,p_iris,p_rose,p_tulip,log_likelihood", lines[0]
     with open(page.service.path("flowers.csv")) as file:

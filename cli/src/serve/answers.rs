@@ -1,7 +1,7 @@
 //! Answers on their way out: JSON, JSON lines, CSV or an Arrow stream.
 
 use super::arrow::write as arrow;
-use super::cells::Columns;
+use super::cells::{self, Columns};
 use super::problem::Problem;
 use super::stream::{Spool, unreadable};
 use crate::datasets::records::{Cell, Field, FieldKind, Value};
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
                 let mut record: Vec<String> = texts.iter().map(str::to_owned).collect();
                 for (column, &place) in places.iter().enumerate() {
                     // What was there comes back as it was written.
-                    if Cell::of_text(&texts[place]) == Cell::Missing {
+                    if cells::cell(&texts[place]) == Cell::Missing {
                         record[place] = text(shown(self.columns, column, values[row * self.columns.width() + column]));
                     }
                 }

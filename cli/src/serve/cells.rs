@@ -6,6 +6,11 @@ use crate::datasets::{ColumnKind, Layout};
 use std::collections::HashMap;
 use sumout::structure::{Kind, Structure};
 
+/// The cell of a text: empty, NA, NaN and null are holes.
+pub fn cell(text: &str) -> Cell<'_> {
+    Cell::of_text(text)
+}
+
 /// What one column takes.
 #[derive(Clone, Debug)]
 enum Takes {

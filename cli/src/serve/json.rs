@@ -3,19 +3,19 @@
 //!
 //! Numbers go straight from the text into the rows, without a tree of values in between.
 
-use super::cells::Columns;
+use super::cells::{self, Columns};
 use super::problem::Problem;
 use crate::datasets::records::Cell;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::cell;
+use std::cell::Cell as Slot;
 use std::fmt;
 
 /// Where the parser is, for messages about text that no visitor sees, such as 1e999.
 #[derive(Default)]
 struct Place {
-    row: cell::Cell<Option<usize>>,
-    column: cell::Cell<Option<usize>>,
-    too_many: cell::Cell<bool>,
+    row: Slot<Option<usize>>,
+    column: Slot<Option<usize>>,
+    too_many: Slot<bool>,
 }
 
 /// The rows of a whole body, at most `most`.
@@ -254,7 +254,7 @@ impl<'de> Visitor<'de> for OneCell<'_> {
             let value: String = value.chars().take(40).collect();
             return Err(E::custom(format!("expected a number or null, got the text '{value}'")));
         }
-        self.of(Cell::of_text(value))
+        self.of(cells::cell(value))
     }
 }
 

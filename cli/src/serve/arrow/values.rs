@@ -3,6 +3,7 @@
 use super::flat::{Damaged, Read, Table};
 use super::schema::Type;
 use crate::datasets::records::Cell;
+use crate::serve::cells;
 
 /// The buffers of one batch, handed out in order.
 pub(super) struct Buffers<'a> {
@@ -165,7 +166,7 @@ impl Values {
             Self::Singles(all) if all[row].is_nan() => Cell::Missing,
             Self::Singles(all) => Cell::Number(all[row].into()),
             Self::Bools(all) => Cell::Text(if all[row] { "true" } else { "false" }),
-            Self::Texts(all) => Cell::of_text(&all[row]),
+            Self::Texts(all) => cells::cell(&all[row]),
         }
     }
 
