@@ -24,21 +24,28 @@ tests() {
   passed=$((passed + count))
 }
 
-if ! command -v cc >/dev/null; then
+# Runs a script of tests and adds up the lines that say ok.
+scripts() {
+  printf '\n== %s\n' "$*"
+  "$@" 2>&1 | tee "$log"
+  passed=$((passed + $(grep -c '^ok ' "$log")))
+}
+
+# Installs packages of Debian unless the program is there.
+need() {
+  command -v "$1" >/dev/null && return
   step apt-get update -qq
-  step apt-get install -y -qq gcc libc6-dev
-fi
+  step apt-get install -y -qq "${@:2}"
+}
+
+need cc gcc libc6-dev
 command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&2; exit 1; }
 
 step cargo fmt --all --check
 step cargo clippy --release --workspace --all-targets --locked -- -D warnings
 tests cargo test --release --workspace --locked
+
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
-need() { # PROGRAM PACKAGE…
-  command -v "$1" >/dev/null && return
-  step apt-get update -qq
-  step apt-get install -y -qq "${@:2}"
-}
 need chromedriver chromium chromium-driver
 need python3 python3 python3-venv
 venv="${XDG_CACHE_HOME:-$HOME/.cache}/sumout/venv-serve"
@@ -48,11 +55,6 @@ if ! "$venv/bin/python" -c 'import pyarrow, schemathesis' 2>/dev/null; then
 fi
 step cargo build --release --locked
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
-scripts() { # counts the lines that say ok
-  printf '\n== %s\n' "$*"
-  "$@" 2>&1 | tee "$log"
-  passed=$((passed + $(grep -c '^ok ' "$log")))
-}
 scripts "$venv/bin/python" web/test/api.py
 scripts "$venv/bin/python" web/test/page.py
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
