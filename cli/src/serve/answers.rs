@@ -3,7 +3,7 @@
 use super::arrow::write as arrow;
 use super::cells::{self, Columns};
 use super::problem::Problem;
-use super::stream::{Spool, unreadable};
+use super::stream::{Spool, unwritable};
 use crate::datasets::records::{Cell, Field, FieldKind, Value};
 use axum::http::header::HeaderMap;
 use axum::http::{StatusCode, header};
@@ -152,7 +152,7 @@ impl<'a> Writer<'a> {
         let table = table.filter(|_| format == Format::Csv && parts.values);
         let fields = fields(columns, classes, parts, table.as_ref());
         let mut writer = Self { format, columns, classes, parts, table, fields, rows: 0, spool };
-        writer.start(model).map_err(|error| unreadable(&error))?;
+        writer.start(model).map_err(|error| unwritable(&error))?;
         Ok(writer)
     }
 
@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
                 arrow::batch(&mut self.spool, &self.fields, rows)
             }
         };
-        written.map_err(|error| unreadable(&error))
+        written.map_err(|error| unwritable(&error))
     }
 
     fn csv_rows(&mut self, block: &Block) -> io::Result<()> {
@@ -282,7 +282,7 @@ impl<'a> Writer<'a> {
             Format::Lines | Format::Csv => Ok(()),
             Format::Arrow => arrow::end(&mut self.spool),
         };
-        written.map_err(|error| unreadable(&error))?;
+        written.map_err(|error| unwritable(&error))?;
         Ok(self.spool)
     }
 }

@@ -71,6 +71,14 @@ pub fn unreadable(error: &io::Error) -> Problem {
     }
 }
 
+/// A problem while an answer is written: too large, or a disk that is full.
+pub fn unwritable(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Problem::large(error.to_string()),
+        _ => Problem::ours(format!("the answer could not be kept: {error}")),
+    }
+}
+
 /// Answers that wait, at most so many bytes.
 pub struct Spool {
     memory: Vec<u8>,
