@@ -16,6 +16,7 @@
 //! formats, tables and theirs, writing, and data sets that are downloaded.
 
 pub mod source;
+pub mod records;
 pub mod table;
 pub mod array;
 pub mod idx;
@@ -23,7 +24,6 @@ pub mod norb;
 pub mod npy;
 pub mod npz;
 pub mod png;
-pub mod records;
 pub mod table_csv;
 pub mod json_lines;
 pub mod parquet;
@@ -34,8 +34,8 @@ pub mod npm;
 pub mod download;
 
 pub use output::{Output, OutputFormat, fields_of};
-pub use records::{Field, FieldKind, Value};
-pub use table::{Chunk, Column, ColumnKind, Layout, Request, Rows, Shape, Split, Table};
+pub use records::{Field, FieldKind, Value, Written};
+pub use table::{Chunk, Column, ColumnKind, Keep, Kept, Layout, Request, Rows, Shape, Split, Table};
 
 use crate::digits;
 use crate::mistake::mistake;

@@ -1,6 +1,6 @@
 //! `sumout evaluate`: accuracy and log-likelihood under holes of every kind.
 
-use crate::datasets::Chunk;
+use crate::datasets::{Chunk, Keep};
 use crate::input::Input;
 use crate::mistake::mistake;
 use crate::models::{self, layout_of};
@@ -14,6 +14,10 @@ use sumout::missing::{Grid, Missing};
 use sumout::queries::{Predictor, argmax_rows, shifts, softmax_rows};
 
 /// Accuracy and log-likelihood of a model, or of several that vote, under missing values
+///
+/// Accuracy is the share of labelled rows whose most probable class is their own. Log-likelihood is the mean over all rows
+/// of log P(what is observed), in nats: higher is better, and because it is a density in the units of the data it may be
+/// positive and can be compared only between models of the same columns in the same units.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Model files; several make an ensemble, which averages their posteriors
@@ -43,9 +47,11 @@ pub struct Outcome {
     pub missing: String,
     /// Rows.
     pub n: usize,
+    /// Rows with a label.
+    pub labelled: usize,
     /// Share of labelled rows that were right; none without labels.
     pub accuracy: Option<f64>,
-    /// Mean of log P(x_o), in the units of the data.
+    /// Mean over all rows of log P(x_o), in nats, a density in the units of the data.
     pub log_likelihood: f64,
 }
 
@@ -58,11 +64,14 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     check_members(&members)?;
     let grid = grid_of(members[0].1.model());
     for missing in &args.missing {
+        if matches!(missing, Missing::Squares { .. }) && members[0].1.model().structure.frame.is_none() {
+            return Err(mistake(format!("--missing {missing}: expected a model of images, got one of a table")));
+        }
         missing.check_on(&grid)?;
     }
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::default(); args.missing.len()];
-    for chunk in args.input.open(members[0].1.model())? {
+    for chunk in args.input.open(members[0].1.model(), Keep::Nothing)? {
         let chunk = chunk?;
         for (missing, tally) in args.missing.iter().zip(&mut tallies) {
             let mut rows = chunk.values.clone();
@@ -148,6 +157,7 @@ impl Tally {
         Outcome {
             missing: missing.to_string(),
             n: self.rows,
+            labelled: self.labelled,
             accuracy: (self.labelled > 0).then(|| self.correct as f64 / self.labelled as f64),
             log_likelihood: self.log_likelihood / self.rows as f64,
         }
@@ -159,11 +169,11 @@ fn print(outcomes: &[Outcome], json: bool, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string_pretty(outcomes)?)?;
         return Ok(());
     }
-    writeln!(out, "{:<12} {:>8} {:>9} {:>15}", "missing", "rows", "accuracy", "log-likelihood")?;
+    writeln!(out, "{:<12} {:>8} {:>9} {:>8} {:>15}", "missing", "labelled", "accuracy", "rows", "log-likelihood")?;
     for outcome in outcomes {
         let accuracy = outcome.accuracy.map_or_else(|| "—".to_owned(), |accuracy| format!("{accuracy:.4}"));
-        let Outcome { missing, n, log_likelihood, .. } = outcome;
-        writeln!(out, "{missing:<12} {n:>8} {accuracy:>9} {log_likelihood:>15.4}")?;
+        let Outcome { missing, n, labelled, log_likelihood, .. } = outcome;
+        writeln!(out, "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15.4}")?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `sumout explain`: what one neuron stands for.
 
 use crate::datasets::{Output, OutputFormat, fields_of};
+use crate::input::Drawn;
 use crate::models::{self, layout_of};
 use anyhow::Result;
 use clap::ValueEnum;
@@ -42,26 +43,22 @@ pub struct Args {
     /// How many samples
     #[arg(long, default_value_t = 16)]
     count: usize,
-    /// Seed of the draws
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
-    #[arg(long, value_name = "FILE", default_value = "-")]
-    out: String,
+    #[command(flatten)]
+    out: Drawn,
 }
 
 /// Asks and writes.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out)?;
+    let format = OutputFormat::of(&args.out.out)?;
     let mut predictor = Predictor::new(models::load(&args.model)?);
     let neuron = Neuron { tree: args.tree, layer: args.level, node: args.node, channel: args.channel };
     let view = match args.how {
-        How::Samples => View::Samples { count: args.count, seed: args.seed },
+        How::Samples => View::Samples { count: args.count, seed: args.out.seed },
         How::Mode => View::Mode,
     };
     let rows = predictor.explain(neuron, view)?;
     let layout = layout_of(predictor.model());
-    let mut out = Output::create(&args.out, format, fields_of(&layout), layout.shape)?;
+    let mut out = Output::create(&args.out.out, format, fields_of(&layout), layout.shape)?;
     out.numbers(&rows)?;
     out.finish()
 }

@@ -1,13 +1,14 @@
 //! `sumout impute`: fills holes with their exact mean, the mode, or a draw, however many rows there are.
 
-use crate::datasets::{Chunk, Field, FieldKind, Layout, Output, OutputFormat, Value, fields_of};
-use crate::input::Input;
+use crate::datasets::{Chunk, Field, FieldKind, Keep, Layout, Output, OutputFormat, Value, Written, fields_of};
+use crate::input::{Drawn, Input};
 use crate::mistake::mistake;
 use crate::models::{self, class_of};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use sumout::queries::Predictor;
+use sumout::structure::Kind;
 
 /// What holes are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,6 +24,9 @@ pub enum How {
 /// Fill holes given what is observed
 ///
 /// All three are exact. The mode is that of the joint with the hidden variables, not of the missing values alone.
+/// Only holes of columns that the model knows are filled: all other cells, and columns that it does not know, stay as they
+/// were written, in their order. A column of whole numbers may get a decimal as its mean. The target is not filled:
+/// `sumout predict` is for that.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file
@@ -38,39 +42,102 @@ pub struct Args {
     /// Suppose that every row is of the class its label says
     #[arg(long, conflicts_with = "class")]
     given_labels: bool,
-    /// Seed of the draws
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
-    #[arg(long, value_name = "FILE", default_value = "-")]
-    out: String,
+    /// Also write the variance of every number that is filled in, given what is observed, to this file
+    #[arg(long, value_name = "FILE")]
+    variance: Option<String>,
+    #[command(flatten)]
+    out: Drawn,
 }
 
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out)?;
+    let format = OutputFormat::of(&args.out.out)?;
     let mut predictor = Predictor::new(models::load(&args.model)?);
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
-    let rows = args.input.open(predictor.model())?;
+    // Arrays and pictures hold the numbers of the model and nothing else.
+    let keep = if matches!(format, OutputFormat::Npy | OutputFormat::Png) { Keep::Nothing } else { Keep::All };
+    let rows = match args.given_labels {
+        true => args.input.open(predictor.model(), keep)?,
+        false => args.input.open_unlabelled(predictor.model(), keep)?,
+    };
     let layout = rows.layout.clone();
-    let mut fields = fields_of(&layout);
-    // Tables keep their labels; an image is nothing but an image.
-    let labels = layout.target.as_ref().filter(|_| layout.shape.is_none());
-    fields.extend(labels.map(|name| label_field(name, &layout)));
-    let mut out = Output::create(&args.out, format, fields, layout.shape)?;
+    let cells = cells_of(&layout);
+    let fields: Vec<Field> = cells.iter().map(|(field, _)| field.clone()).collect();
+    let mut variances = args.variance.as_ref().map(|path| Variances::create(path, fields_of(&layout))).transpose()?;
+    let mut out = Output::create(&args.out.out, format, fields, layout.shape)?;
     for chunk in rows {
         let chunk = chunk?;
-        let filled = if args.given_labels {
-            fill_by_label(args, &mut predictor, &chunk)?
-        } else {
-            fill(args, &mut predictor, &chunk.values, class, chunk.first)?
+        let filled = match args.given_labels {
+            true => fill_by_label(args, &mut predictor, &chunk)?,
+            false => fill(args, &mut predictor, &chunk.values, class, chunk.first)?,
         };
-        for (row, numbers) in filled.chunks_exact(layout.width).enumerate() {
-            let label = chunk.labels.as_ref().filter(|_| labels.is_some()).map(|labels| label_value(labels[row]));
-            out.row(&numbers.iter().map(|&x| Value::Single(x)).chain(label).collect::<Vec<_>>())?;
+        for row in 0..filled.values.len() / layout.width {
+            let numbers = &filled.values[row * layout.width..][..layout.width];
+            let kept = &chunk.kept[row * layout.kept.len()..][..layout.kept.len()];
+            let cell = |(_, from): &(Field, From)| match *from {
+                From::Number(column) => Value::Single(numbers[column]),
+                From::Kept(at) => match (&kept[at], layout.kept[at].column) {
+                    (Written::Missing, Some(column)) => Value::Double(sensible(numbers[column])),
+                    (written, _) => written.value(),
+                },
+            };
+            out.row(&cells.iter().map(cell).collect::<Vec<_>>())?;
+        }
+        if let Some(variances) = &mut variances {
+            variances.write(&filled.variances)?;
         }
     }
+    variances.map_or(Ok(()), Variances::finish)?;
     out.finish()
+}
+
+/// Where a cell of the output comes from.
+enum From {
+    /// A number of the row.
+    Number(usize),
+    /// A column that is handed through; its holes are filled if the model knows it.
+    Kept(usize),
+}
+
+/// The columns of the output: those of a table as they stand in it, then what the model knows besides.
+fn cells_of(layout: &Layout) -> Vec<(Field, From)> {
+    let known = fields_of(layout);
+    // A number that was written in decimals has more of them than 32 bits hold.
+    let wide = |field: &Field| match field.kind {
+        FieldKind::Single => Field::new(&field.name, FieldKind::Double),
+        _ => field.clone(),
+    };
+    let mut cells = Vec::new();
+    for (at, kept) in layout.kept.iter().enumerate() {
+        let kind = kept.column.map_or_else(|| kept.field.clone(), |column| wide(&known[column]));
+        cells.push((Field::new(&kept.field.name, kind.kind), From::Kept(at)));
+    }
+    let absent = (0..layout.width).filter(|&column| !layout.kept.iter().any(|kept| kept.column == Some(column)));
+    cells.extend(absent.map(|column| (known[column].clone(), From::Number(column))));
+    cells
+}
+
+/// Seven digits: all that 32 bits can vouch for, without the noise behind them.
+fn sensible(number: f32) -> f64 {
+    format!("{number:.6e}").parse().unwrap_or(number.into())
+}
+
+/// The variance of every hole, in a file of its own; what is observed has none.
+struct Variances(Output);
+
+impl Variances {
+    fn create(path: &str, fields: Vec<Field>) -> Result<Self> {
+        let fields = fields.into_iter().map(|field| Field::new(field.name, FieldKind::Single)).collect();
+        Ok(Self(Output::create(path, OutputFormat::of(path)?, fields, None)?))
+    }
+
+    fn write(&mut self, variances: &[f32]) -> Result<()> {
+        self.0.numbers(variances)
+    }
+
+    fn finish(self) -> Result<()> {
+        self.0.finish()
+    }
 }
 
 /// The column of classes in an output.
@@ -79,38 +146,60 @@ pub fn label_field(name: &str, layout: &Layout) -> Field {
     Field::new(name, kind)
 }
 
-fn label_value(label: i64) -> Value<'static> {
-    if label < 0 { Value::Missing } else { Value::Whole(label) }
-}
-
 /// A seed of its own for every stretch of rows.
 pub fn seed_at(seed: u64, first: usize) -> u64 {
     seed.wrapping_add((first as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) // 2⁶⁴ over the golden ratio: spreads apart
 }
 
-fn fill(args: &Args, predictor: &mut Predictor, rows: &[f32], class: Option<usize>, first: usize) -> Result<Vec<f32>> {
-    Ok(match args.how {
+/// Rows without holes, and the variance of what was filled, NaN for the rest.
+struct Filled {
+    values: Vec<f32>,
+    variances: Vec<f32>,
+}
+
+fn fill(args: &Args, predictor: &mut Predictor, rows: &[f32], class: Option<usize>, first: usize) -> Result<Filled> {
+    let variances = match args.variance {
+        Some(_) => variances(predictor, rows, class)?,
+        None => vec![f32::NAN; rows.len()],
+    };
+    let values = match args.how {
         How::Mean => predictor.impute_mean(rows, class)?.mean,
         How::Mode => predictor.impute_mode(rows, class)?,
-        How::Sample => predictor.sample_given(rows, class, seed_at(args.seed, first))?,
-    })
+        How::Sample => predictor.sample_given(rows, class, seed_at(args.out.seed, first))?,
+    };
+    Ok(Filled { values, variances })
+}
+
+/// Var[x_m given x_o] of numbers; a category has none.
+fn variances(predictor: &mut Predictor, rows: &[f32], class: Option<usize>) -> Result<Vec<f32>> {
+    let mut variances = predictor.impute_mean(rows, class)?.variance;
+    let structure = &predictor.model().structure;
+    let width = structure.width();
+    let number = |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
+    for (at, variance) in variances.iter_mut().enumerate() {
+        if !rows[at].is_nan() || !number(at % width) {
+            *variance = f32::NAN;
+        }
+    }
+    Ok(variances)
 }
 
 /// Rows of one class at a time, put back where they were.
-fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Result<Vec<f32>> {
+fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Result<Filled> {
     let Some(labels) = &chunk.labels else {
         return Err(mistake(format!("--given-labels: expected labels in {}, got none", args.input.data)));
     };
     let classes = predictor.model().structure.classes;
     let width = predictor.model().structure.width();
-    let mut filled = chunk.values.clone();
+    let mut filled = Filled { values: chunk.values.clone(), variances: chunk.values.clone() };
     for label in -1..classes as i64 {
         let rows: Vec<usize> = (0..labels.len()).filter(|&row| labels[row] == label).collect();
         let values: Vec<f32> = rows.iter().flat_map(|&row| &chunk.values[row * width..][..width]).copied().collect();
         let first = chunk.first + (label + 1) as usize; // chunks are longer than there are usually classes
         let answers = fill(args, predictor, &values, usize::try_from(label).ok(), first)?;
-        for (&row, answer) in rows.iter().zip(answers.chunks_exact(width)) {
-            filled[row * width..][..width].copy_from_slice(answer);
+        for (i, &row) in rows.iter().enumerate() {
+            filled.values[row * width..][..width].copy_from_slice(&answers.values[i * width..][..width]);
+            filled.variances[row * width..][..width].copy_from_slice(&answers.variances[i * width..][..width]);
         }
     }
     Ok(filled)

@@ -1,7 +1,7 @@
 //! Where rows and labels come from: the arguments that commands share.
 
 use crate::datasets::table::some_of;
-use crate::datasets::{self, ColumnKind, Layout, Request, Rows, Split};
+use crate::datasets::{self, ColumnKind, Keep, Layout, Request, Rows, Split};
 use crate::mistake::mistake;
 use crate::models::layout_of;
 use anyhow::Result;
@@ -18,11 +18,53 @@ pub enum Half {
     Test,
 }
 
+/// What becomes of a name that the model does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Unseen {
+    /// A mistake
+    Error,
+    /// Missing
+    Missing,
+}
+
+/// Where rows that are made go, and how what is random in them is drawn.
+#[derive(Debug, clap::Args)]
+pub struct Drawn {
+    /// Seed of the draws
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub out: String,
+}
+
+/// Which columns of a table stay beside the answers.
+#[derive(Debug, clap::Args)]
+pub struct KeepArgs {
+    /// Columns to write beside the answers, such as an identifier; may be given many times
+    #[arg(long, value_name = "COLUMN")]
+    keep: Vec<String>,
+    /// Write all columns beside the answers
+    #[arg(long, conflicts_with = "keep")]
+    keep_all: bool,
+}
+
+impl KeepArgs {
+    /// For the reader.
+    pub fn keep(&self) -> Keep {
+        match self.keep_all {
+            true => Keep::All,
+            false if self.keep.is_empty() => Keep::Nothing,
+            false => Keep::Named(self.keep.clone()),
+        }
+    }
+}
+
 /// Rows to be asked about.
 #[derive(Debug, clap::Args)]
 pub struct Input {
     /// A file (IDX, NPY, NPZ, CSV, JSON lines, Parquet, PNG; gzip where usual), a folder of PNGs, the name of a data set,
-    /// or `-` for standard input. An empty cell, null or NaN is missing
+    /// or `-` for standard input. An empty cell, NA, N/A, NaN, null and None are missing
     #[arg(long, value_name = "DATA")]
     pub data: String,
     /// A file with one label for each row, where they are not in the data or beside them
@@ -31,9 +73,15 @@ pub struct Input {
     /// The column of a table that holds the class
     #[arg(long, value_name = "COLUMN", conflicts_with = "labels")]
     pub target: Option<String>,
-    /// The first line of a CSV file is data, not names
+    /// The first line of a CSV file is data, not names: columns are called x0, x1, … or go by their order
     #[arg(long)]
     pub no_header: bool,
+    /// A cell with this text is missing too, such as `?` or -999; may be given many times. A model remembers it
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub na: Vec<String>,
+    /// What a category or class is that the model has never met
+    #[arg(long, value_enum, default_value_t = Unseen::Error)]
+    pub unseen: Unseen,
     /// Which half of a data set that comes in two [default: train for `sumout train`, else test]
     #[arg(long, value_name = "HALF")]
     pub split: Option<Half>,
@@ -47,13 +95,36 @@ impl Input {
             Some(Half::Test) => Split::Test,
             None => split,
         };
-        Request { split, target: self.target.clone(), no_header: self.no_header, model, ..Request::default() }
+        Request {
+            split,
+            target: self.target.clone(),
+            no_header: self.no_header,
+            na: self.na.clone(),
+            unseen_missing: self.unseen == Unseen::Missing,
+            model,
+            ..Request::default()
+        }
+    }
+
+    /// Opens the rows for a model without looking at their labels; says on standard error which columns are not used.
+    pub fn open_unlabelled(&self, model: &Model, keep: Keep) -> Result<Rows> {
+        let named = matches!(keep, Keep::Named(_));
+        let request = self.request(Split::Test, Some(layout_of(model)));
+        let mut rows = datasets::open(&self.data, &Request { no_labels: true, keep, ..request })?;
+        if named && rows.layout.kept.is_empty() {
+            return Err(mistake(format!("--keep: expected a table with names, got {}", self.data)));
+        }
+        say_ignored(&rows.layout);
+        Ok(Rows::new(rows.layout.clone(), move || {
+            let chunk = rows.next().transpose()?;
+            Ok(chunk.map(|chunk| datasets::Chunk { labels: None, ..chunk }))
+        }))
     }
 
     /// Opens the rows for a model, with their labels; says on standard error which columns are not used.
-    pub fn open(&self, model: &Model) -> Result<Rows> {
+    pub fn open(&self, model: &Model, keep: Keep) -> Result<Rows> {
         let request = self.request(Split::Test, Some(layout_of(model)));
-        let mut rows = self.with_labels(datasets::open(&self.data, &request)?)?;
+        let mut rows = self.with_labels(datasets::open(&self.data, &Request { keep, ..request })?)?;
         say_ignored(&rows.layout);
         let (data, last) = (self.data.clone(), model.structure.classes as i64 - 1);
         Ok(Rows::new(rows.layout.clone(), move || {

@@ -16,6 +16,10 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print(); // also `--help`, which may go into a closed pipe
+            let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+            if let Some(hint) = mistake::data_hint(words.iter().map(String::as_str)).filter(|_| error.use_stderr()) {
+                let _ = writeln!(io::stderr(), "\n{hint}");
+            }
             return ExitCode::from(error.exit_code() as u8);
         }
     };
@@ -24,7 +28,7 @@ fn main() -> ExitCode {
     if error.is::<interrupt::Interrupted>() {
         let _ = writeln!(io::stderr(), "{error}");
     } else if !mistake::is_closed_pipe(&error) {
-        let _ = writeln!(io::stderr(), "error: {error:#}");
+        let _ = writeln!(io::stderr(), "error: {}", mistake::in_words(&error));
     }
     ExitCode::from(mistake::exit_code(&error))
 }

@@ -13,10 +13,26 @@ use sumout::{Model, model_file};
 /// Where a model remembers the column that its labels came from.
 pub const TARGET: &str = "target";
 
+/// Where a model remembers what its user called missing.
+pub const NA: &str = "na";
+
+/// The texts of a JSON list.
+fn texts(list: &serde_json::Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str()).map(str::to_owned).collect()
+}
+
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
+    model_file::from_bytes(&bytes(path)?).with_context(|| path.display().to_string())
+}
+
+/// The bytes of a model file or a checkpoint: eight of them, then JSON.
+pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
-    model_file::from_bytes(&bytes).with_context(|| path.display().to_string())
+    match bytes.get(8) {
+        Some(b'{') => Ok(bytes),
+        _ => Err(mistake(format!("{}: expected a model that `sumout train` wrote, got another file", path.display()))),
+    }
 }
 
 /// Writes a file whole or not at all.
@@ -40,7 +56,8 @@ pub fn layout_of(model: &Model) -> Layout {
         columns: columns.map(|(column, name)| Column { name: name.clone(), kind: kind(column) }).collect(),
         classes: about.classes.clone(),
         target: about.training.get(TARGET).and_then(|name| name.as_str()).map(str::to_owned),
-        ignored: Vec::new(),
+        na: about.training.get(NA).map(texts).unwrap_or_default(),
+        ..Layout::default()
     }
 }
 

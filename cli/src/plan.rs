@@ -10,7 +10,7 @@
 //! channels = 64
 //! sharing = "own"            # "shared", or { pattern = [2, 2] }
 //!
-//! [columns]
+//! [columns]                  # like [image], it may come many times as [[columns]]: several trees under one class root
 //! components = 16
 //! channels = [32, 64]        # of each level; the last serves all above
 //! groups = [["height", "weight"], ["age"]]     # without it the order is learned
@@ -21,24 +21,31 @@
 
 use crate::datasets::Table;
 use crate::datasets::table::some_of;
-use crate::mistake::{file_error, mistake};
-use crate::tables::{self, ColumnPlan};
+use crate::mistake::{data_hint, file_error, mistake};
+use crate::tables;
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
 use std::fs;
+use std::marker::PhantomData;
 use std::path::Path;
 use sumout::model::Scaling;
 use sumout::presets::{PRESETS, Preset, preset};
 use sumout::settings::Settings;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::tables::{ColumnPlan, settings, standardise};
 
 /// A TOML file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Plan {
     preset: Option<String>,
-    image: Option<ImageTable>,
-    columns: Option<ColumnTable>,
+    #[serde(deserialize_with = "one_or_more")]
+    image: Vec<ImageTable>,
+    #[serde(deserialize_with = "one_or_more")]
+    columns: Vec<ColumnTable>,
     settings: toml::Table,
     #[serde(skip)]
     name: String,
@@ -73,6 +80,27 @@ struct ColumnTable {
     groups: Option<Vec<Vec<String>>>,
 }
 
+/// `[name]` or several `[[name]]`.
+fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    struct OneOrMore<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMore<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table, or several of them")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<T>, A::Error> {
+            Ok(vec![T::deserialize(MapAccessDeserializer::new(map))?])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Vec<T>, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(list))
+        }
+    }
+    deserializer.deserialize_any(OneOrMore(PhantomData))
+}
+
 impl Plan {
     /// What the user named: nothing, a preset or a TOML file.
     pub fn read(named: Option<&str>) -> Result<Self> {
@@ -85,7 +113,12 @@ impl Plan {
             let presets = PRESETS.map(|(name, _)| name).join(", ");
             return Err(mistake(format!("expected a TOML file or a preset ({presets}), got '{named}'")));
         }
-        let text = fs::read_to_string(path).map_err(|error| file_error("read", path, error))?;
+        let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| mistake(format!("{named}: expected a TOML file, got bytes that are not text")))?;
+        if let Some(hint) = data_hint([named].into_iter()) {
+            return Err(mistake(format!("{named}: expected a TOML file or a preset, got data; {hint}")));
+        }
         Self::parse(&text, named)
     }
 
@@ -99,7 +132,7 @@ impl Plan {
             settings: Settings,
         }
         toml::from_str::<SettingsAlone>(text).map_err(wrong)?;
-        let structures = [plan.preset.is_some(), plan.image.is_some(), plan.columns.is_some()];
+        let structures = [plan.preset.is_some(), !plan.image.is_empty(), !plan.columns.is_empty()];
         if structures.iter().filter(|&&there| there).count() > 1 {
             return Err(mistake(format!("{name}: expected one of preset, [image] and [columns], got more")));
         }
@@ -126,28 +159,26 @@ impl Plan {
         if let Some(name) = &self.preset {
             return Ok(Preset { scaling: tables::image_scaling(&table.values), ..preset(name)? });
         }
-        if let (Some(shape), None) = (table.layout.shape, &self.columns) {
-            let mut spec = tables::image_spec(shape);
-            if let Some(image) = &self.image {
-                image.change(&mut spec);
-            }
-            let real = spec.kind == Kind::Gaussian;
+        if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
+            let mut specs = vec![tables::image_spec(shape); self.image.len().max(1)];
+            specs.iter_mut().zip(&self.image).for_each(|(spec, image)| image.change(spec));
+            let real = specs[0].kind == Kind::Gaussian;
             let scaling = if real { tables::image_scaling(&table.values) } else { Scaling::default() };
-            let structure = Structure::image(&spec, classes).map_err(|error| self.wrong(error))?;
+            let structure = Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
             return Ok(Preset { structure, settings: tables::image_settings(rows), scaling });
         }
-        if self.image.is_some() {
+        if !self.image.is_empty() {
             let message =
                 format!("{}: [image] expects images, got a table of {} columns", self.name, table.layout.width);
             return Err(mistake(message));
         }
-        let mut plan = ColumnPlan::for_rows(rows);
-        if let Some(columns) = &self.columns {
-            columns.change(&mut plan, table, &self.name)?;
+        let kinds = tables::kinds(&table.layout);
+        let mut plans = vec![ColumnPlan::for_rows(rows); self.columns.len().max(1)];
+        for (plan, columns) in plans.iter_mut().zip(&self.columns) {
+            columns.change(plan, table, &self.name)?;
         }
-        let structure = plan.structure(table).map_err(|error| self.wrong(error))?;
-        let scaling = tables::standardise(table, &tables::kinds(&table.layout));
-        Ok(Preset { structure, settings: tables::table_settings(rows), scaling })
+        let structure = column_trees(&plans, &kinds, table, classes).map_err(|error| self.wrong(error))?;
+        Ok(Preset { structure, settings: settings(rows), scaling: standardise(&kinds, &table.values) })
     }
 
     /// An error of the engine with the file that caused it, if there is one.
@@ -172,6 +203,16 @@ impl Plan {
     }
 }
 
+/// A tree for each plan, side by side.
+fn column_trees(plans: &[ColumnPlan], kinds: &[Kind], table: &Table, classes: usize) -> sumout::Result<Structure> {
+    let mut structure = plans[0].structure(kinds, &table.values, classes)?;
+    for plan in &plans[1..] {
+        structure.trees.extend(plan.structure(kinds, &table.values, classes)?.trees);
+    }
+    structure.check()?;
+    Ok(structure)
+}
+
 impl ImageTable {
     fn change(&self, spec: &mut ImageSpec) {
         let level = |l: &LevelTable| LevelSpec { window: l.window, channels: l.channels, sharing: l.sharing };
@@ -182,7 +223,11 @@ impl ImageTable {
         spec.components = self.components.unwrap_or(spec.components);
         spec.leaf_sharing = self.leaf_sharing.unwrap_or(spec.leaf_sharing);
         spec.kind = self.kind.unwrap_or(spec.kind);
-        spec.levels = levels.unwrap_or_else(|| spec.levels.clone());
+        // Other patches need other levels to become one node.
+        let side = |frame: usize, shift: usize, patch: usize| (frame + shift).div_ceil(patch.max(1));
+        let (down, right) =
+            (side(spec.frame.0, spec.grid_shift.0, spec.patch.0), side(spec.frame.1, spec.grid_shift.1, spec.patch.1));
+        spec.levels = levels.unwrap_or_else(|| tables::image_levels(down.max(right)));
     }
 }
 
@@ -235,8 +280,8 @@ mod tests {
             steps: 7,
             rule: sumout::optim::Rule::Em,
             schedule: sumout::optim::Schedule::Linear { from: 5 },
-            leaves: sumout::start::LeafStart { rounds: 3, ..tables::table_settings(2).leaves },
-            ..tables::table_settings(2)
+            leaves: sumout::start::LeafStart { rounds: 3, ..sumout::tables::settings(2).leaves },
+            ..sumout::tables::settings(2)
         };
         assert_eq!(settings, wanted);
     }
@@ -255,11 +300,30 @@ mod tests {
     }
 
     #[test]
+    fn several_trees_stand_side_by_side() {
+        let trees = |text: &str, table: &Table| {
+            let structure = Plan::parse(text, "p.toml").unwrap().for_data(table).unwrap().structure;
+            structure.trees.iter().map(|tree| (tree.positions.len(), tree.components)).collect::<Vec<_>>()
+        };
+        let text = "[[image]]\ncomponents = 3\n[[image.levels]]\nwindow = [9, 9]\nchannels = 5\nsharing = \"own\"\n\
+                    [[image]]\ngrid_shift = [1, 1]\ncomponents = 2";
+        assert_eq!(trees(text, &image()), [(16, 3), (25, 2)]);
+        let text = "[[columns]]\ncomponents = 4\n[[columns]]\ngroups = [[\"b\", \"a\"], [\"c\"]]\ncomponents = 7";
+        assert_eq!(trees(text, &columns()), [(3, 4), (2, 7)]);
+    }
+
+    #[test]
     fn nonsense_is_named() {
         let of_image = ["[settings]\nstepz = 5", "presett = \"x\"", "[image]\npatches = [1, 1]", "preset = \"mnist\""];
         let more = ["preset = \"mnist-ht\"", "preset = \"mnist-ht\"\n[columns]", "[image]\nlevels = []"];
         let of_columns = ["[image]", "[columns]\ngroups = [[\"d\"]]", "[columns]\ngroups = [[\"a\"]]"];
-        let others = ["[settings]\nsteps = -1", "[settings]\nsteps = 0.5", "steps = "];
+        let others = [
+            "columns = 7",
+            "[[columns]]\n[[columns]]\nchannel = 3",
+            "[settings]\nsteps = -1",
+            "[settings]\nsteps = 0.5",
+            "steps = ",
+        ];
         let mut all = String::new();
         for (texts, table) in
             [(&of_image[..], image()), (&more, image()), (&of_columns, columns()), (&others, columns())]

@@ -1,13 +1,17 @@
 //! `sumout predict`: class, posterior and log-likelihood of every row, however many there are.
 
-use crate::datasets::{Field, FieldKind, Layout, Output, OutputFormat, Value};
-use crate::input::Input;
+use crate::datasets::{Field, FieldKind, Layout, Output, OutputFormat, Value, Written};
+use crate::input::{Input, KeepArgs};
+use crate::mistake::say;
 use crate::models::{self, layout_of};
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
 use sumout::kernel::log_sum_exp;
 use sumout::queries::{Predictor, argmax_rows, softmax_rows};
+
+/// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
+const FARTHEST: f64 = 1e12;
 
 /// Class, posterior and log-likelihood of every row
 #[derive(Debug, clap::Args)]
@@ -16,6 +20,8 @@ pub struct Args {
     model: PathBuf,
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    keep: KeepArgs,
     /// Where answers go: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
@@ -26,38 +32,57 @@ pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
     let mut predictor = Predictor::new(models::load(&args.model)?);
     let classes = predictor.model().structure.classes;
-    let rows = args.input.open(predictor.model())?;
+    let rows = args.input.open_unlabelled(predictor.model(), args.keep.keep())?;
+    let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();
     let mut out = None;
+    let mut far = false;
     for chunk in rows {
         let chunk = chunk?;
         // Rows that are files are named, where text can be written.
         let named = !chunk.files.is_empty() && format != OutputFormat::Npy;
         let out = match &mut out {
             Some(out) => out,
-            None => out.insert(Output::create(&args.out, format, fields(predictor.model(), named), None)?),
+            None => out.insert(Output::create(&args.out, format, fields(predictor.model(), &kept, named), None)?),
         };
         let mut posterior = predictor.log_joint(&chunk.values, &[(0, 0)])?;
         let log_likelihood: Vec<f64> = posterior.chunks_exact(classes).map(log_sum_exp).collect();
+        if !far && let Some(row) = log_likelihood.iter().position(|log| log.abs() > FARTHEST) {
+            far = true;
+            let row = chunk.first + row + 1;
+            say(&format!(
+                "row {row} is too far from all that was learned to tell classes apart: its posterior is no answer"
+            ));
+        }
         softmax_rows(&mut posterior, &predictor.model().log_prior);
         let predicted = argmax_rows(&posterior, classes);
         for (row, posterior) in posterior.chunks_exact(classes).enumerate() {
             let file = named.then(|| Value::Text(&chunk.files[row]));
-            let head = file.into_iter().chain([Value::Whole(predicted[row] as i64)]);
+            let kept = chunk.kept[row * kept.len()..][..kept.len()].iter().map(Written::value);
+            let head = kept.chain(file).chain([Value::Whole(predicted[row] as i64)]);
             let tail = posterior.iter().chain([&log_likelihood[row]]).map(|&number| Value::Double(number));
             out.row(&head.chain(tail).collect::<Vec<_>>())?;
         }
     }
     match out {
         Some(out) => out.finish(),
-        None => Output::create(&args.out, format, fields(predictor.model(), false), None)?.finish(),
+        None => Output::create(&args.out, format, fields(predictor.model(), &kept, false), None)?.finish(),
     }
 }
 
-fn fields(model: &Model, named: bool) -> Vec<Field> {
+/// Columns that are kept, then the answers; an answer whose name is taken is called "predicted_" and its name.
+fn fields(model: &Model, kept: &[Field], named: bool) -> Vec<Field> {
     let Layout { classes, .. } = layout_of(model);
     let kind = if classes.is_empty() { FieldKind::Whole } else { FieldKind::Category(classes) };
     let posterior = (0..model.structure.classes).map(|class| format!("p_{}", model.class_name(class)));
     let numbers = posterior.chain(["log_likelihood".to_owned()]).map(|name| Field::new(name, FieldKind::Double));
     let file = named.then(|| Field::new("file", FieldKind::Text));
-    file.into_iter().chain([Field::new("class", kind)]).chain(numbers).collect()
+    let answers = file.into_iter().chain([Field::new("class", kind)]).chain(numbers);
+    let mut fields = kept.to_vec();
+    for mut answer in answers {
+        while kept.iter().any(|kept| kept.name == answer.name) {
+            answer.name.insert_str(0, "predicted_");
+        }
+        fields.push(answer);
+    }
+    fields
 }

@@ -2,6 +2,7 @@
 
 use crate::datasets::{Output, OutputFormat, Value, fields_of};
 use crate::impute::{label_field, seed_at};
+use crate::input::Drawn;
 use crate::models::{self, class_of, layout_of};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -21,17 +22,13 @@ pub struct Args {
     /// Of this class only
     #[arg(long, value_name = "CLASS")]
     class: Option<String>,
-    /// Seed of the draws
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
-    #[arg(long, value_name = "FILE", default_value = "-")]
-    out: String,
+    #[command(flatten)]
+    out: Drawn,
 }
 
 /// Draws piece by piece.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out)?;
+    let format = OutputFormat::of(&args.out.out)?;
     let mut predictor = Predictor::new(models::load(&args.model)?);
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
     let layout = layout_of(predictor.model());
@@ -41,9 +38,9 @@ pub fn run(args: &Args) -> Result<()> {
     if labelled {
         fields.push(label_field(layout.target.as_deref().unwrap_or("class"), &layout));
     }
-    let mut out = Output::create(&args.out, format, fields, layout.shape)?;
+    let mut out = Output::create(&args.out.out, format, fields, layout.shape)?;
     for first in (0..args.count).step_by(PIECE) {
-        let samples = predictor.sample(PIECE.min(args.count - first), class, seed_at(args.seed, first))?;
+        let samples = predictor.sample(PIECE.min(args.count - first), class, seed_at(args.out.seed, first))?;
         for (numbers, &class) in samples.rows.chunks_exact(layout.width).zip(&samples.classes) {
             let label = labelled.then_some(Value::Whole(class as i64));
             out.row(&numbers.iter().map(|&x| Value::Single(x)).chain(label).collect::<Vec<_>>())?;

@@ -1,12 +1,9 @@
-//! What a model needs to know of the data it learns from: kinds, scaling, names; and a structure that suits them.
+//! What a model needs to know of the data it learns from: kinds and names; and what suits images.
 
 use crate::datasets::{Column, ColumnKind, Layout, Shape, Table};
-use sumout::dependence::order_columns;
 use sumout::model::{About, Scaling};
-use sumout::optim::Schedule;
-use sumout::settings::{Prior, Settings};
-use sumout::start::LeafStart;
-use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::settings::Settings;
+use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing};
 
 /// What every column of a table may be.
 pub fn kinds(layout: &Layout) -> Vec<Kind> {
@@ -17,28 +14,43 @@ pub fn kinds(layout: &Layout) -> Vec<Kind> {
     (0..layout.width).map(|column| kind(layout.columns.get(column))).collect()
 }
 
-/// Numbers of a table get mean 0 and variance 1 over what is observed; categories stay as they are.
-pub fn standardise(table: &Table, kinds: &[Kind]) -> Scaling {
-    let width = table.layout.width;
-    let mut scaling = Scaling { offset: vec![0.0; width], scale: vec![1.0; width] };
-    for (column, _) in kinds.iter().enumerate().filter(|(_, kind)| **kind == Kind::Gaussian) {
-        let seen = || table.values.iter().skip(column).step_by(width).filter(|x| !x.is_nan()).map(|&x| f64::from(x));
-        let count = seen().count().max(1) as f64;
-        let mean = seen().sum::<f64>() / count;
-        let variance = seen().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-        let scale = (1.0 / variance.sqrt()) as f32;
-        scaling.offset[column] = mean as f32;
-        if scale.is_normal() {
-            scaling.scale[column] = scale; // a constant column keeps its own unit
-        }
-    }
-    scaling
-}
-
 /// Images get numbers from 0 to 1: bytes are divided by 255.
 pub fn image_scaling(values: &[f32]) -> Scaling {
     let largest = values.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
     Scaling::uniform(0.0, 1.0 / if largest <= 1.0 { 1.0 } else { largest.max(255.0) })
+}
+
+/// Columns that number the rows: nothing can be learned from them.
+pub fn counters(table: &Table) -> Vec<String> {
+    let layout = &table.layout;
+    let counts = |&column: &usize| {
+        let cells = || table.values.iter().skip(column).step_by(layout.width);
+        let first = table.values[column];
+        table.rows() > 20 && cells().enumerate().all(|(row, &x)| x == first + row as f32)
+    };
+    let columns = (0..layout.columns.len()).filter(counts).map(|column| layout.name(column));
+    let doubt = |name| format!("column '{name}' numbers the rows; --ignore {name} leaves it out");
+    columns.map(doubt).collect()
+}
+
+/// Cells so far from all others that they spoil the scale of their columns.
+pub fn outliers(table: &Table) -> Vec<String> {
+    const FAR: f64 = 1000.0; // times the range of the middle half
+    let (kinds, layout) = (kinds(&table.layout), &table.layout);
+    let mut found = Vec::new();
+    for column in (0..layout.width).filter(|&column| layout.shape.is_none() && kinds[column] == Kind::Gaussian) {
+        let mut seen: Vec<f32> =
+            table.values.iter().skip(column).step_by(layout.width).copied().filter(|x| !x.is_nan()).collect();
+        seen.sort_by(f32::total_cmp);
+        let [low, middle, high] = [1, 2, 3].map(|quarter| f64::from(seen[(seen.len() - 1) * quarter / 4]));
+        let far = |x: f32| (f64::from(x) - middle).abs() > FAR * (high - low);
+        let ends = seen.first().into_iter().chain(seen.last());
+        if let Some(end) = ends.copied().find(|&x| high > low && far(x)) {
+            let (name, hint) = (layout.name(column), format!("--na {end:?} makes it missing"));
+            found.push(format!("column '{name}': {end:?} is far from the rest and spoils the scale; {hint}"));
+        }
+    }
+    found
 }
 
 /// Names of classes, columns and categories.
@@ -57,77 +69,24 @@ pub fn names(table: &Table) -> About {
     }
 }
 
-/// Trees over columns: how many components and channels, and in which order columns meet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnPlan {
-    /// M.
-    pub components: usize,
-    /// Of each level; the last serves all above.
-    pub channels: Vec<usize>,
-    /// How many neighbours meet at each level.
-    pub window: usize,
-    /// The local structures, in the order in which they meet; `None` to learn it.
-    pub groups: Option<Vec<Vec<u32>>>,
-}
-
-impl ColumnPlan {
-    /// What suits so many rows: the more there are, the more can be told apart.
-    pub fn for_rows(rows: usize) -> Self {
-        let (components, channels) = match rows {
-            0..1_000 => (6, 32),
-            1_000..10_000 => (6, 48),
-            10_000..100_000 => (8, 64),
-            _ => (12, 96),
-        };
-        Self { components, channels: vec![channels], window: 2, groups: None }
-    }
-
-    /// The structure.
-    pub fn structure(&self, table: &Table) -> sumout::Result<Structure> {
-        let kinds = kinds(&table.layout);
-        let learned = || order_columns(&kinds, &table.values).into_iter().map(|column| vec![column]).collect();
-        let groups = self.groups.clone().unwrap_or_else(learned);
-        Structure::columns(&kinds, &groups, self.window, self.components, &self.channels, table.classes().max(1))
-    }
-}
-
-/// Settings that suit tables of 100 to 1,000,000 rows.
-///
-/// Tried on iris, wine, breast cancer, digits and a made-up table of 20,000 rows, complete and with half of the numbers
-/// missing (chosen by the test rows of these, so expect a little less elsewhere): a variance floor of 0.01 overfits, more components are worse than more channels, and a generative weight from
-/// 0.03 to 0.3 makes little difference.
-pub fn table_settings(rows: usize) -> Settings {
-    let batch = if rows < 100_000 { 128 } else { 512 };
-    // Small tables are seen a few hundred times, large ones a few times.
-    let steps = (60 * rows / batch).clamp(1500, 20_000);
-    Settings {
-        steps,
-        batch,
-        rate: 0.05,
-        schedule: Schedule::Cosine,
-        generative: 0.1,
-        drop_inputs: 0.3,
-        leaf_rate: 0.5,
-        leaves: LeafStart { floor: 0.05, ..LeafStart::default() },
-        prior: Prior::Labels,
-        validate_every: steps / 10,
-        ..Settings::default()
-    }
-}
-
 /// A deep tree over images of any size: patches of 2 × 2, windows of 2 × 2 until one node is left.
 pub fn image_spec(shape: Shape) -> ImageSpec {
     const BORDER: usize = 4; // room for shifts
     let frame = (shape.height + BORDER, shape.width + BORDER);
-    let mut side = frame.0.max(frame.1).div_ceil(2);
+    let levels = image_levels(frame.0.max(frame.1).div_ceil(2));
+    let components = if shape.channels == 1 { 32 } else { 64 };
+    ImageSpec { frame, levels, ..ImageSpec::new(shape.height, shape.width, shape.channels, (2, 2), components) }
+}
+
+/// Windows of 2 × 2 until one node is left of so many × so many patches.
+pub fn image_levels(mut side: usize) -> Vec<LevelSpec> {
     let mut levels = Vec::new();
     while side > 1 || levels.is_empty() {
         let sharing = if levels.is_empty() { Sharing::Pattern(2, 2) } else { Sharing::Own };
         levels.push(LevelSpec::square(2, (64 << levels.len()).min(512), sharing));
         side = side.div_ceil(2);
     }
-    let components = if shape.channels == 1 { 32 } else { 64 };
-    ImageSpec { frame, levels, ..ImageSpec::new(shape.height, shape.width, shape.channels, (2, 2), components) }
+    levels
 }
 
 /// The settings of the presets, with steps for so many images.
@@ -148,27 +107,36 @@ pub fn image_settings(rows: usize) -> Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sumout::structure::Structure;
 
     fn column(name: &str, kind: ColumnKind) -> Column {
         Column { name: name.into(), kind }
     }
 
     #[test]
-    fn numbers_are_standardised_and_categories_are_not() {
-        let columns = vec![
-            column("a", ColumnKind::Numeric),
-            column("b", ColumnKind::Categorical(vec!["x".into(), "y".into()])),
-            column("c", ColumnKind::Numeric),
-        ];
-        let layout = Layout { width: 3, columns, ..Layout::default() };
-        let values = vec![1.0, 0.0, 7.0, f32::NAN, 1.0, 7.0, 5.0, 0.0, f32::NAN];
-        let table = Table { layout, values, labels: None };
-        let kinds = kinds(&table.layout);
-        assert_eq!(kinds, [Kind::Gaussian, Kind::Categorical(2), Kind::Gaussian]);
-        let scaling = standardise(&table, &kinds);
-        assert_eq!((scaling.offset, scaling.scale), (vec![3.0, 0.0, 7.0], vec![0.5, 1.0, 1.0]));
-        assert_eq!(names(&table).categories[1], ["x", "y"]);
-        assert_eq!(ColumnPlan::for_rows(3).structure(&table).unwrap().classes, 1);
+    fn kinds_and_names_are_those_of_the_layout() {
+        let names_of_b: Vec<String> = vec!["x".into(), "y".into()];
+        let columns = vec![column("a", ColumnKind::Numeric), column("b", ColumnKind::Categorical(names_of_b.clone()))];
+        let layout = Layout { width: 2, columns, ..Layout::default() };
+        let table = Table { layout, values: vec![1.0, 0.0], labels: None };
+        assert_eq!(kinds(&table.layout), [Kind::Gaussian, Kind::Categorical(2)]);
+        assert_eq!(names(&table).categories[1], names_of_b);
+    }
+
+    #[test]
+    fn a_cell_far_from_all_others_is_named() {
+        let layout = |names: &[&str]| {
+            let columns: Vec<_> = names.iter().map(|name| column(name, ColumnKind::Numeric)).collect();
+            Layout { width: columns.len(), columns, ..Layout::default() }
+        };
+        let values = vec![1.0, 5.0, 2.0, 5.0, 3.0, 5.0, -3e38, 5.0, 2.0, 9e9, 2.5, f32::NAN];
+        let table = Table { layout: layout(&["a", "constant"]), values, labels: None };
+        let said = outliers(&table);
+        assert!(counters(&table).is_empty());
+        let counted = (7..40).flat_map(|i| [i as f32, (i % 5) as f32]).collect();
+        let table_of_two = Table { values: counted, ..table };
+        assert_eq!(counters(&table_of_two), ["column 'a' numbers the rows; --ignore a leaves it out"]);
+        assert_eq!(said, ["column 'a': -3e38 is far from the rest and spoils the scale; --na -3e38 makes it missing"]);
     }
 
     #[test]
@@ -184,7 +152,6 @@ mod tests {
     #[test]
     fn settings_are_valid_for_any_number_of_rows() {
         for rows in [1, 100, 5_000, 50_000, 1_000_000] {
-            table_settings(rows).check().unwrap();
             image_settings(rows).check().unwrap();
         }
     }

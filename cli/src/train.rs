@@ -3,8 +3,8 @@
 use crate::datasets::{self, Request, Split, Table};
 use crate::input::{Input, say_ignored};
 use crate::interrupt::{self, Interrupted};
-use crate::mistake::{file_error, mistake};
-use crate::models::{self, TARGET, layout_of};
+use crate::mistake::{mistake, say};
+use crate::models::{self, NA, TARGET, layout_of};
 use crate::plan::Plan;
 use crate::progress::Report;
 use crate::staged::Staged;
@@ -145,6 +145,7 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     };
     let (table, validation) = read(args, &request)?;
     say_ignored(&table.layout);
+    doubts(&table).iter().for_each(|doubt| say(doubt));
     let chosen = plan.for_data(&table)?;
     let mut settings = chosen.settings;
     settings.seed = args.seed.unwrap_or(settings.seed);
@@ -160,16 +161,26 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
         TARGET: table.layout.target,
         "settings": settings,
     });
+    if !table.layout.na.is_empty() {
+        model.about.training[NA] = json!(table.layout.na);
+    }
     let data = Data::new(&table.values, table.labels.as_deref().unwrap_or_default());
     let trainer = Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
     say_start(out, &trainer, &table, validation.as_ref())?;
     Ok((trainer, table, validation))
 }
 
+/// What is odd about the data, one line each.
+fn doubts(table: &Table) -> Vec<String> {
+    let mut doubts = table.layout.doubts.clone();
+    doubts.extend(tables::counters(table));
+    doubts.extend(tables::outliers(table));
+    doubts
+}
+
 /// Goes on with the same data; others would give other bits than the run that was stopped.
 fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
-    let bytes = fs::read(checkpoint).map_err(|error| file_error("read", checkpoint, error))?;
-    let trainer = Trainer::resume(&bytes).with_context(|| checkpoint.display().to_string())?;
+    let trainer = Trainer::resume(&models::bytes(checkpoint)?).with_context(|| checkpoint.display().to_string())?;
     let model = trainer.model();
     let (table, validation) = read(args, &args.input.request(Split::Train, Some(layout_of(&model))))?;
     if model.about.training.get("data") != Some(&json!(digest(&table))) {
@@ -187,6 +198,13 @@ fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
     let table = rows.collect_table()?;
     if table.values.is_empty() {
         return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
+    }
+    let few = if table.layout.classes.len() < 2 { table.layout.target.as_ref() } else { None };
+    if let Some(target) = few {
+        let hint = format!("--ignore {target} in place of --target learns from rows without classes");
+        let got = table.layout.classes.first().map_or("none".to_owned(), |only| format!("'{only}' alone"));
+        let message = format!("{}: expected two classes or more in '{target}', got {got}", args.input.data);
+        return Err(mistake(format!("{message}; {hint}")));
     }
     let Some(validation) = &args.validation else { return Ok((table, None)) };
     if let Ok(share) = validation.parse::<f64>() {

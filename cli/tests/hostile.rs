@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
-use sumout_cli::datasets::{self, Layout, Request, Rows, idx};
+use sumout_cli::datasets::{self, Keep, Layout, Request, Rows, idx};
 use sumout_cli::mistake::exit_code;
 
 /// The system's memory, with a note of how much is taken, the most ever taken, and the largest piece.
@@ -196,7 +196,10 @@ fn memory_does_not_grow_with_rows() {
         drop(out);
         let first = passing(&path, &Request::default(), rows);
         let layout = datasets::open(path.to_str().unwrap(), &Request::default()).unwrap().layout;
-        let again = passing(&path, &Request { model: Some(layout), ..Request::default() }, rows);
+        let for_model = Request { model: Some(layout), ..Request::default() };
+        let again = passing(&path, &for_model, rows);
         assert!(first.max(again) < 2 << 20, "{name}: {first} {again}");
+        let kept = passing(&path, &Request { keep: Keep::All, ..for_model }, rows); // 40 MB if all were held
+        assert!(kept < 10 << 20, "{name}: {kept}");
     }
 }

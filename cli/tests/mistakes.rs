@@ -20,6 +20,9 @@ fn arguments() {
     let folder = folder();
     let lines = [
         "train --out a.sumout",
+        "train flowers.csv",
+        "train flowers.csv --data flowers.csv --out a.sumout",
+        "predict m.sumout flowers.csv",
         "train mnist --data flowers.csv --out a.sumout",
         "train --data nowhere.csv --out a.sumout",
         "train --data flowers.csv --target kind --out a.sumout",
@@ -81,6 +84,8 @@ fn models() {
     folder.write("text.sumout", "this is no model");
     shown.push_str(&folder.refuse("predict text.sumout --data flowers.csv"));
     shown.push_str(&folder.refuse("predict none.sumout --data flowers.csv"));
+    shown.push_str(&folder.refuse("predict . --data flowers.csv"));
+    shown.push_str(&folder.refuse("train --resume text.sumout --data flowers.csv --out a.sumout"));
     let bytes = fs::read(folder.path("m.sumout")).unwrap();
     fs::write(folder.path("cut.sumout"), &bytes[..bytes.len() / 2]).unwrap();
     shown.push_str(&folder.refuse("inspect cut.sumout"));
@@ -118,7 +123,7 @@ fn a_full_disk() {
     insta::assert_snapshot!(lines.map(|line| folder.show(line)).concat());
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let run: program::Run = folder.command("predict m.sumout --data flowers.csv").stdout(full).output().unwrap().into();
-    let message = "error: cannot write -: No space left on device (os error 28)\n";
+    let message = "error: cannot write standard output: No space left on device\n";
     assert_eq!((run.code, run.stderr.as_str()), (1, message));
 }
 

@@ -140,6 +140,61 @@ pub struct Table {
     width: usize,
     start: Vec<f32>, // 0, and −∞ where a component only fills the row up
     densities: Vec<Density>,
+    normal: Option<Normal>, // where all coordinates are
+}
+
+/// Normal densities side by side, for rows of which everything is observed.
+#[derive(Clone, Debug)]
+struct Normal {
+    mean: Vec<f32>,    // (S, padded M)
+    inverse: Vec<f32>, // (S, padded M): 1/(σ√2)
+    norm: Vec<f32>,    // (padded M): log p at the mean
+}
+
+impl Normal {
+    fn new(family: &Family, width: usize) -> Option<Self> {
+        let mut all = Self { mean: vec![], inverse: vec![], norm: vec![f32::NEG_INFINITY; width] };
+        let mut norm = vec![0.0; family.components];
+        for (coordinate, end) in family.coordinates.iter().zip((1..).map(|s| s * width)) {
+            let Coordinate::Gaussian { mean, log_sigma } = coordinate else { return None };
+            all.mean.extend(mean);
+            all.mean.resize(end, 0.0);
+            all.inverse.extend(log_sigma.iter().map(|&log| ((-f64::from(log)).exp() / f64::sqrt(2.0)) as f32));
+            all.inverse.resize(end, 0.0);
+            norm.iter_mut().zip(log_sigma).for_each(|(norm, &log)| *norm -= f64::from(log) + HALF_LOG_TAU);
+        }
+        all.norm.iter_mut().zip(norm).for_each(|(to, norm)| *to = norm as f32);
+        Some(all)
+    }
+
+    /// `log p(x|d)` of all components into `row`; `false` where something is missing.
+    #[inline(always)]
+    fn log_densities<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [S::f32s]) -> bool {
+        const MOST: usize = 16;
+        let mut x = [0.0; MOST];
+        if inputs.len() > MOST {
+            return false;
+        }
+        let mut seen = true;
+        for (x, &input) in x.iter_mut().zip(inputs) {
+            *x = *frame.get(input as usize).unwrap_or(&f32::NAN); // OUTSIDE is in no frame
+            seen &= !x.is_nan();
+        }
+        if !seen {
+            return false;
+        }
+        let (mean, inverse) = (S::as_simd_f32s(&self.mean).0, S::as_simd_f32s(&self.inverse).0);
+        let n = row.len();
+        for (v, (to, &norm)) in row.iter_mut().zip(S::as_simd_f32s(&self.norm).0).enumerate() {
+            let mut sum = simd.splat_f32s(0.0);
+            for (s, &x) in x[..inputs.len()].iter().enumerate() {
+                let z = simd.mul_f32s(simd.sub_f32s(simd.splat_f32s(x), mean[s * n + v]), inverse[s * n + v]);
+                sum = simd.mul_add_e_f32s(z, z, sum);
+            }
+            *to = simd.sub_f32s(norm, sum);
+        }
+        true
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -172,7 +227,8 @@ impl Table {
         };
         let mut start = vec![f32::NEG_INFINITY; width];
         start[..components].fill(0.0);
-        Self { family: family.clone(), width, start, densities: family.coordinates.iter().map(density).collect() }
+        let densities = family.coordinates.iter().map(density).collect();
+        Self { family: family.clone(), width, start, densities, normal: Normal::new(family, width) }
     }
 
     /// The family it was made from.
@@ -183,6 +239,10 @@ impl Table {
     /// `log p(x|d)` of all components into `row`; padding gets −∞.
     #[inline(always)]
     fn log_densities<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [f32]) {
+        let normal = self.normal.as_ref();
+        if normal.is_some_and(|normal| normal.log_densities(simd, inputs, frame, S::as_mut_simd_f32s(row).0)) {
+            return;
+        }
         row.copy_from_slice(&self.start);
         let (row, _) = S::as_mut_simd_f32s(row);
         for (density, &input) in self.densities.iter().zip(inputs) {

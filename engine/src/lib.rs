@@ -34,6 +34,7 @@ pub mod settings;
 mod guard;
 pub mod train;
 pub mod presets;
+pub mod tables;
 pub mod missing;
 pub mod tensor_file;
 pub mod model_file;

@@ -282,7 +282,7 @@ pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> R
         }
         let numbers = values.numbers(count)?;
         let labels = labels.as_mut().map(|labels| labels.labels(count)).transpose()?;
-        Ok(Some(Chunk { first, values: numbers, labels, files: Vec::new() }))
+        Ok(Some(Chunk { first, values: numbers, labels, ..Chunk::default() }))
     }))
 }
 

@@ -5,16 +5,22 @@
 
 use super::json_lines::{self, JsonRecords};
 use super::parquet::ParquetRecords;
-use super::records::{Cell, Place, Records};
+use super::records::{Cell, Field, Holes, Place, Records, Written};
 use super::source::{Input, Origin};
-use super::table::{Chunk, Column, ColumnKind, Layout, Request, Rows, rows_per_chunk, some_of, sort_names};
+use super::table::{Chunk, Column, ColumnKind, Keep, Kept, Layout, Request, Rows, rows_per_chunk, some_of, sort_names};
 use super::table_csv::CsvRecords;
-use crate::mistake::mistake;
+use crate::mistake::{mistake, say};
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 
 /// A column with more names than this is an identifier, not a category.
 const MOST_CATEGORIES: usize = 1000;
+
+/// A cell of text takes about this many times the memory of a number.
+const KEPT_SIZE: usize = 8;
+
+/// What to do about a name that a model has never met.
+const UNSEEN: &str = "--unseen missing takes such a cell as missing";
 
 /// The formats of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +49,16 @@ fn text_format(input: &mut Input) -> Result<Format> {
 }
 
 /// Opens the table; `listed` names the cells of JSON lines that are lists.
-fn records(origin: &Origin, format: Option<Format>, no_header: bool, listed: &[String]) -> Result<Box<dyn Records>> {
+fn records(origin: &Origin, format: Option<Format>, request: &Request, listed: &[String]) -> Result<Box<dyn Records>> {
+    let known = request.model.iter().flat_map(|model| &model.na);
+    let holes = Holes::and(&request.na.iter().chain(known).cloned().collect::<Vec<_>>());
     if format == Some(Format::Parquet) {
-        return Ok(Box::new(ParquetRecords::open(origin)?));
+        return Ok(Box::new(ParquetRecords::open(origin, holes)?));
     }
     let mut input = origin.open()?;
     match format.map_or_else(|| text_format(&mut input), Ok)? {
-        Format::JsonLines => Ok(Box::new(JsonRecords::new(input, listed.to_vec()))),
-        _ => Ok(Box::new(CsvRecords::open(input, no_header)?)),
+        Format::JsonLines => Ok(Box::new(JsonRecords::new(input, listed.to_vec(), holes))),
+        _ => Ok(Box::new(CsvRecords::open(input, request.no_header, holes)?)),
     }
 }
 
@@ -95,43 +103,51 @@ impl Chosen {
 fn open_new(origin: &Origin, format: Option<Format>, request: &Request) -> Result<Rows> {
     let origin = &origin.reopenable()?;
     let file = origin.name();
-    let names = match records(origin, format, request.no_header, &[])?.header() {
+    let names = match records(origin, format, request, &[])?.header() {
         Some(names) => names.to_vec(),
         None => json_lines::names(origin.open()?)?,
     };
-    let chosen = Chosen::new(&file, &names, request.target.as_ref(), &request.ignore)?;
+    if names.is_empty() {
+        return Err(mistake(format!("{file}: expected at least one row, got none")));
+    }
+    let mut chosen = Chosen::new(&file, &names, request.target.as_ref(), &request.ignore)?;
     if let Some(unknown) = request.categorical.iter().find(|name| !chosen.columns.contains(name)) {
         let message =
             format!("{file}: expected a column '{unknown}' to be categorical, got {}", some_of(&chosen.columns));
         return Err(mistake(message));
     }
-    let mut rows = records(origin, format, request.no_header, &names)?;
-    rows.select(&chosen.names());
-    let (columns, classes) = look_through(&file, &mut *rows, &chosen, &request.categorical)?;
+    let mut rows = records(origin, format, request, &names)?;
+    rows.select(&chosen.names(), &[]);
+    let Found { columns, classes, empty, doubts } = look_through(&file, &mut *rows, &chosen, &request.categorical)?;
+    chosen.ignored.extend(empty.iter().map(|name| format!("{name} (nothing is in it)")));
+    chosen.columns.retain(|name| !empty.contains(name));
     let layout = Layout {
         width: columns.len(),
-        shape: None,
         columns,
         classes,
         target: chosen.target.clone(),
         ignored: chosen.ignored.clone(),
+        na: request.na.clone(),
+        doubts,
+        ..Layout::default()
     };
-    let mut rows = records(origin, format, request.no_header, &names)?;
-    rows.select(&chosen.names());
-    Ok(encoded(rows, layout))
+    let mut rows = records(origin, format, request, &names)?;
+    rows.select(&chosen.names(), &[]);
+    Ok(encoded(rows, layout, request.unseen_missing))
 }
 
 /// Reads the table once, as a model wants it.
 fn open_for_model(origin: &Origin, format: Option<Format>, request: &Request, model: &Layout) -> Result<Rows> {
     let file = origin.name();
     let model_names: Vec<String> = (0..model.width).map(|i| model.name(i)).collect();
-    let mut rows = records(origin, format, request.no_header, &model_names)?;
+    let mut rows = records(origin, format, request, &model_names)?;
     let Some(header) = rows.header() else {
         // Every line names its own cells; what it leaves out is missing.
-        let target = request.target.clone().or(model.target.clone());
-        rows.select(&model_names.iter().chain(&target).cloned().collect::<Vec<_>>());
-        let layout = Layout { target, ignored: Vec::new(), ..named(model, &model_names) };
-        return Ok(encoded(rows, layout));
+        let target = request.target.clone().or(model.target.clone()).filter(|_| !request.no_labels);
+        let (kept, at) = kept_columns(&file, &mut *rows, request, &model_names)?;
+        rows.select(&model_names.iter().chain(&target).cloned().collect::<Vec<_>>(), &at);
+        let layout = Layout { target, ignored: Vec::new(), kept, ..named(model, &model_names) };
+        return Ok(encoded(rows, layout, request.unseen_missing));
     };
     let known = model.target.as_ref().filter(|target| header.contains(target));
     let mut chosen = Chosen::new(&file, header, request.target.as_ref().or(known), &request.ignore)?;
@@ -149,9 +165,47 @@ fn open_for_model(origin: &Origin, format: Option<Format>, request: &Request, mo
         chosen.ignored.extend(chosen.columns.iter().filter(|name| !wanted.contains(name)).cloned());
         chosen.columns = model_names;
     }
-    rows.select(&chosen.names());
-    let layout = Layout { target: chosen.target.clone(), ignored: chosen.ignored, ..named(model, &chosen.columns) };
-    Ok(encoded(rows, layout))
+    if request.no_labels {
+        chosen.target = None;
+    }
+    let (mut kept, at) = kept_columns(&file, &mut *rows, request, &chosen.columns)?;
+    if request.no_header {
+        let name = |kept: &mut Kept| kept.field.name = kept.column.map_or(kept.field.name.clone(), |at| model.name(at));
+        kept.iter_mut().for_each(name);
+    }
+    rows.select(&chosen.names(), &at);
+    let ignored = chosen.ignored.iter().filter(|name| !kept.iter().any(|kept| kept.field.name == **name));
+    let ignored = ignored.filter(|_| request.keep != Keep::All).cloned().collect();
+    let layout = Layout { target: chosen.target.clone(), ignored, kept, ..named(model, &chosen.columns) };
+    Ok(encoded(rows, layout, request.unseen_missing))
+}
+
+/// The columns that are handed through, and their numbers among those that can be; `columns` are those of the model.
+fn kept_columns(
+    file: &str,
+    rows: &mut dyn Records,
+    request: &Request,
+    columns: &[String],
+) -> Result<(Vec<Kept>, Vec<usize>)> {
+    if request.keep == Keep::Nothing {
+        return Ok(Default::default());
+    }
+    let fields = rows.keepable()?;
+    let at = match &request.keep {
+        Keep::Named(names) => {
+            let at = |wanted: &String| {
+                let found = fields.iter().position(|field| field.name == *wanted);
+                let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+                let missing = || mistake(format!("{file}: expected a column '{wanted}', got {}", some_of(&names)));
+                found.ok_or_else(missing)
+            };
+            names.iter().map(at).collect::<Result<Vec<_>>>()?
+        }
+        _ => (0..fields.len()).collect(),
+    };
+    let column = |field: &Field| columns.iter().position(|name| *name == field.name);
+    let kept = at.iter().map(|&at| Kept { column: column(&fields[at]), field: fields[at].clone() });
+    Ok((kept.collect(), at))
 }
 
 /// A model's layout with a column for every number, so that messages can name it.
@@ -161,11 +215,17 @@ fn named(model: &Layout, names: &[String]) -> Layout {
     Layout { columns, ..model.clone() }
 }
 
+/// True of 3,5: a number for many people, but not here.
+fn has_comma(text: &str) -> bool {
+    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
+}
+
 /// What has been seen of a column.
 #[derive(Default)]
 struct Seen {
     numbers: u64,
     texts: u64,
+    commas: u64,
     /// The first cell that is no number, and the first that is: where they are and what they say.
     first_text: Option<(String, String)>,
     first_number: Option<(String, String)>,
@@ -181,6 +241,7 @@ impl Seen {
             false => (&mut self.texts, &mut self.first_text),
         };
         *count += 1;
+        self.commas += u64::from(has_comma(&name));
         first.get_or_insert_with(|| (place.to_string(), name.clone()));
         if (by_name || !number) && self.names.len() <= MOST_CATEGORIES {
             self.names.insert(name);
@@ -197,60 +258,96 @@ impl Seen {
         Some((place, format!("expected {wanted}, as in {others} other cells, got '{got}'")))
     }
 
+    /// A class that comes only a few times and is a number is a measurement.
+    fn looks_continuous(&self, name: &str) -> Option<String> {
+        let (cells, classes) = (self.numbers + self.texts, self.names.len() as u64);
+        let doubtful = self.texts == 0 && classes > 20 && cells < 10 * classes;
+        doubtful.then(|| format!("target '{name}' looks continuous: {classes} classes, all numbers, in {cells} rows"))
+    }
+
+    /// Numbers with a decimal comma would be learned as words.
+    fn looks_like_commas(&self, name: &str) -> Option<String> {
+        let doubtful = self.texts > 0 && self.commas == self.texts;
+        doubtful
+            .then(|| format!("column '{name}' looks like numbers with commas, and is taken as words: write a point"))
+    }
+
+    /// Words that never come twice tell nothing about other rows.
+    fn looks_like_names(&self, name: &str) -> Option<String> {
+        let (cells, words) = (self.numbers + self.texts, self.names.len() as u64);
+        let hint = format!("--ignore {name} leaves it out");
+        let doubtful = words > 20 && words == cells;
+        doubtful
+            .then(|| format!("column '{name}' looks like an identifier: no word comes twice in {cells} rows; {hint}"))
+    }
+
     /// The names in order, if there are not too many.
-    fn categories(self, file: &str, name: &str, hint: &str) -> Result<Vec<String>> {
+    fn categories(&self, file: &str, name: &str, hint: &str) -> Result<Vec<String>> {
         if self.names.len() > MOST_CATEGORIES {
             let message =
                 format!("{file}: column '{name}': expected at most {MOST_CATEGORIES} categories, got more; {hint}");
             return Err(mistake(message));
         }
-        let mut names: Vec<String> = self.names.into_iter().collect();
+        let mut names: Vec<String> = self.names.iter().cloned().collect();
         sort_names(&mut names);
         Ok(names)
     }
 }
 
-/// The columns and the names of the classes.
-fn look_through(
-    file: &str,
-    rows: &mut dyn Records,
-    chosen: &Chosen,
-    categorical: &[String],
-) -> Result<(Vec<Column>, Vec<String>)> {
+/// What there is in a table.
+struct Found {
+    columns: Vec<Column>,
+    classes: Vec<String>,
+    /// Columns with nothing in them: there is nothing to learn from.
+    empty: Vec<String>,
+    doubts: Vec<String>,
+}
+
+/// Reads all cells to see what the columns are.
+fn look_through(file: &str, rows: &mut dyn Records, chosen: &Chosen, categorical: &[String]) -> Result<Found> {
     let width = chosen.columns.len();
     let by_name: Vec<bool> =
         chosen.names().iter().enumerate().map(|(i, name)| i >= width || categorical.contains(name)).collect();
     let mut seen: Vec<Seen> = by_name.iter().map(|_| Seen::default()).collect();
-    let mut note = |place: Place<'_>, cells: &[Cell<'_>]| {
+    let mut note = |place: Place<'_>, cells: &[Cell<'_>], _| {
         for ((seen, &cell), &by_name) in seen.iter_mut().zip(cells).zip(&by_name) {
             seen.note(place, cell, by_name);
         }
         Ok(())
     };
-    while rows.fill(4096, &mut note)? > 0 {}
-    let classes = match &chosen.target {
-        Some(name) => {
-            let seen = seen.pop().unwrap_or_default();
-            seen.categories(file, name, "a target names a class")?
-        }
-        None => Vec::new(),
-    };
-    let mut columns = Vec::new();
+    let mut some = false;
+    while rows.fill(4096, &mut note)? > 0 {
+        some = true;
+    }
+    let mut found = Found { columns: Vec::new(), classes: Vec::new(), empty: Vec::new(), doubts: Vec::new() };
+    if let Some(name) = &chosen.target {
+        let seen = seen.pop().unwrap_or_default();
+        found.classes = seen.categories(file, name, "a target names a class")?;
+        found.doubts.extend(seen.looks_continuous(name));
+    }
     for (name, seen) in chosen.columns.iter().zip(seen) {
         let forced = categorical.contains(name);
         if let Some((place, wrong)) = seen.odd_one_out().filter(|_| !forced) {
-            let hint = format!("--categorical {name} makes categories of all of them");
+            let hint = format!("--categorical {name} makes categories of all of them, --na TEXT makes TEXT missing");
             return Err(mistake(format!("{place}, column '{name}': {wrong}; {hint}")));
+        }
+        if some && seen.numbers + seen.texts == 0 {
+            found.empty.push(name.clone());
+            continue;
         }
         let kind = if forced || seen.texts > 0 {
             let hint = format!("--ignore {name} leaves it out");
+            found.doubts.extend(seen.looks_like_commas(name).or_else(|| seen.looks_like_names(name)));
             ColumnKind::Categorical(seen.categories(file, name, &hint)?)
         } else {
             ColumnKind::Numeric
         };
-        columns.push(Column { name: name.clone(), kind });
+        found.columns.push(Column { name: name.clone(), kind });
     }
-    Ok((columns, classes))
+    if found.columns.is_empty() {
+        return Err(mistake(format!("{file}: expected at least one column with something in it, got none")));
+    }
+    Ok(found)
 }
 
 /// Names to their numbers.
@@ -265,53 +362,75 @@ struct Encoder {
     /// For each column, its categories or none.
     columns: Vec<Option<Codes>>,
     classes: Codes,
+    unseen_missing: bool,
+    /// Columns about which something has been said.
+    said: HashSet<usize>,
 }
 
 impl Encoder {
-    fn new(layout: &Layout) -> Self {
+    fn new(layout: &Layout, unseen_missing: bool) -> Self {
         let kind = |column: &Column| match &column.kind {
             ColumnKind::Numeric => None,
             ColumnKind::Categorical(names) => Some(codes(names)),
         };
-        Self { columns: layout.columns.iter().map(kind).collect(), classes: codes(&layout.classes) }
+        let columns = layout.columns.iter().map(kind).collect();
+        Self { columns, classes: codes(&layout.classes), unseen_missing, said: HashSet::new() }
     }
 
     /// The number of a cell, or what is wrong with it.
-    fn value(&self, column: usize, layout: &Layout, cell: Cell<'_>) -> Result<f32, String> {
+    fn value(&mut self, column: usize, layout: &Layout, cell: Cell<'_>) -> Result<f32, String> {
         let Some(text) = cell.category() else { return Ok(f32::NAN) };
         match (&self.columns[column], &layout.columns[column].kind) {
             (Some(codes), ColumnKind::Categorical(names)) => match codes.get(&text) {
                 Some(&code) => Ok(code as f32),
-                None => Err(format!("expected {}, got '{text}'", some_of(names))),
+                None if self.unseen_missing => {
+                    self.say_unseen(column, &layout.name(column), &text);
+                    Ok(f32::NAN)
+                }
+                None => Err(format!("expected {}, got '{text}'; {UNSEEN}", some_of(names))),
             },
             _ => match cell.number().map(|number| number as f32) {
                 Some(number) if number.is_finite() => Ok(number),
                 Some(_) => Err(format!("expected a finite number of 32 bits, got '{text}'")),
-                None => Err(format!("expected a number, got '{text}'")),
+                None if has_comma(&text) => Err(format!("expected a number with a point, got '{text}'")),
+                None => Err(format!("expected a number, got '{text}'; --na {text} makes it missing")),
             },
         }
     }
 
     /// The class of a cell. A model without names for its classes calls them 0, 1, ….
-    fn label(&self, layout: &Layout, cell: Cell<'_>) -> Result<i64, String> {
+    fn label(&mut self, layout: &Layout, cell: Cell<'_>) -> Result<i64, String> {
         let Some(text) = cell.category() else { return Ok(-1) };
         if layout.classes.is_empty() {
             let class = text.parse().ok().filter(|&class: &i64| class >= -1);
             return class.ok_or_else(|| format!("expected a class (0, 1, …), got '{text}'"));
         }
-        let known = || format!("expected {}, got '{text}'", some_of(&layout.classes));
-        self.classes.get(&text).map(|&class| class as i64).ok_or_else(known)
+        match self.classes.get(&text) {
+            Some(&class) => Ok(class as i64),
+            None if self.unseen_missing => {
+                self.say_unseen(layout.width, layout.target.as_deref().unwrap_or("target"), &text);
+                Ok(-1)
+            }
+            None => Err(format!("expected {}, got '{text}'; {UNSEEN}", some_of(&layout.classes))),
+        }
+    }
+
+    /// Once for each column; the target comes after them.
+    fn say_unseen(&mut self, column: usize, name: &str, text: &str) {
+        if self.said.insert(column) {
+            say(&format!("column '{name}': the model does not know '{text}' (and maybe others): taken as missing"));
+        }
     }
 }
 
 /// The rows as numbers, chunk by chunk.
-fn encoded(mut rows: Box<dyn Records>, layout: Layout) -> Rows {
-    let encoder = Encoder::new(&layout);
-    let most = rows_per_chunk(layout.width);
+fn encoded(mut rows: Box<dyn Records>, layout: Layout, unseen_missing: bool) -> Rows {
+    let mut encoder = Encoder::new(&layout, unseen_missing);
+    let most = rows_per_chunk(layout.width + KEPT_SIZE * layout.kept.len());
     let mut first = 0;
     Rows::new(layout.clone(), move || {
         let mut chunk = Chunk { first, labels: layout.target.is_some().then(Vec::new), ..Chunk::default() };
-        let count = rows.fill(most, &mut |place, cells| {
+        let count = rows.fill(most, &mut |place, cells, kept| {
             let wrong = |column: &str, what: String| mistake(format!("{place}, column '{column}': {what}"));
             for (column, &cell) in cells[..layout.width].iter().enumerate() {
                 let value = encoder.value(column, &layout, cell);
@@ -321,6 +440,9 @@ fn encoded(mut rows: Box<dyn Records>, layout: Layout) -> Rows {
                 let label = encoder.label(&layout, cells[layout.width]);
                 labels.push(label.map_err(|what| wrong(target, what))?);
             }
+            let hole = |kept: &Kept| kept.column.is_some_and(|column| cells[column] == Cell::Missing);
+            let kept = kept.into_iter().zip(&layout.kept);
+            chunk.kept.extend(kept.map(|(cell, kept)| if hole(kept) { Written::Missing } else { cell }));
             Ok(())
         })?;
         first += count;
@@ -399,10 +521,19 @@ mod tests {
         assert_eq!(says("kind\ndog\n", &request), "a.csv: expected a column 'age', as the model has, got kind");
         assert_eq!(
             says("age,kind\n1,cat\n2,cow\n", &request),
-            "a.csv line 3, column 'kind': expected cat, dog, got 'cow'"
+            "a.csv line 3, column 'kind': expected cat, dog, got 'cow'; --unseen missing takes such a cell as missing"
         );
-        assert_eq!(says("age,kind\nold,cat\n", &request), "a.csv line 2, column 'age': expected a number, got 'old'");
-        assert_eq!(says("age,kind,class\n1,cat,z\n", &request), "a.csv line 2, column 'class': expected a, b, got 'z'");
+        assert_eq!(
+            says("age,kind\nold,cat\n", &request),
+            "a.csv line 2, column 'age': expected a number, got 'old'; --na old makes it missing"
+        );
+        let unknown = says("age,kind,class\n1,cat,z\n", &request);
+        assert!(unknown.starts_with("a.csv line 2, column 'class': expected a, b, got 'z'; --unseen"), "{unknown}");
+        let lenient = Request { unseen_missing: true, ..request.clone() };
+        let table = read("age,kind,class\n1,cow,z\n", &lenient).unwrap();
+        assert_eq!((filled(&table), table.labels), (vec![1.0, -9.0], Some(vec![-1])));
+        let unlabelled = Request { no_labels: true, ..request.clone() };
+        assert_eq!(read("age,kind,class\n1,cat,z\n", &unlabelled).unwrap().labels, None);
         let request = Request { no_header: true, ..request };
         assert_eq!(read("4,dog\n", &request).unwrap().values, [4.0, 1.0]);
     }
@@ -431,12 +562,12 @@ mod tests {
         assert_eq!(
             says("a\n1\n2\n\"3,5\"\n", &any),
             "a.csv line 4, column 'a': expected a number, as in 2 other cells, got '3,5'; --categorical a makes \
-             categories of all of them"
+             categories of all of them, --na TEXT makes TEXT missing"
         );
         assert_eq!(
             says("a\nx\ny\n7\n", &any),
             "a.csv line 4, column 'a': expected text, as in 2 other cells, got '7'; --categorical a makes categories \
-             of all of them"
+             of all of them, --na TEXT makes TEXT missing"
         );
         assert_eq!(says("a,b\n1,2\n", &target("c")), "a.csv: expected a column 'c', got a, b");
         assert_eq!(says("a\n1\n", &target("a")), "a.csv: expected at least one column besides the target, got none");

@@ -5,7 +5,7 @@
 use super::npy::NpyWriter;
 use super::parquet::ParquetWriter;
 use super::png::PngGrid;
-use super::records::{Field, FieldKind, Value};
+use super::records::{Field, FieldKind, Value, plain_json};
 use super::table::{ColumnKind, Layout, Shape};
 use crate::mistake::mistake;
 use crate::staged::Staged;
@@ -94,7 +94,7 @@ impl Output {
             "-" => Ok(Target::Stdout(BufWriter::new(io::stdout()))),
             _ => staged().map(|staged| Target::File(BufWriter::new(staged))),
         };
-        let failed = || format!("cannot write {path}");
+        let failed = || cannot_write(path);
         let body = match format {
             OutputFormat::Csv => {
                 let mut writer = csv::Writer::from_writer(target()?);
@@ -125,7 +125,7 @@ impl Output {
     pub fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
         debug_assert_eq!(values.len(), self.fields.len());
         let path = &self.path;
-        let failed = || format!("cannot write {path}");
+        let failed = || cannot_write(path);
         let shown = values.iter().zip(&self.fields).map(|(value, field)| (value.shown(&field.kind), field));
         match &mut self.body {
             Body::Csv(out) => {
@@ -135,6 +135,7 @@ impl Output {
                     Value::Double(number) => number.to_string(),
                     Value::Whole(number) => number.to_string(),
                     Value::Text(text) => text.to_owned(),
+                    Value::Json(text) => plain_json(text).unwrap_or_default(),
                 });
                 out.write_record(cells).map_err(io_error).with_context(failed)
             }
@@ -159,7 +160,7 @@ impl Output {
     /// Writes what is left and puts the file in its place.
     pub fn finish(self) -> Result<()> {
         let path = self.path;
-        let failed = || format!("cannot write {path}");
+        let failed = || cannot_write(&path);
         let mut target = match self.body {
             Body::Csv(out) => out.into_inner().map_err(|error| error.into_error()).with_context(failed)?,
             Body::JsonLines(out) => out,
@@ -181,6 +182,10 @@ impl Output {
     }
 }
 
+fn cannot_write(path: &str) -> String {
+    format!("cannot write {}", if path == "-" { "standard output" } else { path })
+}
+
 /// The error of the system inside one of the csv crate, which hides it from those who look for a closed pipe.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
@@ -200,7 +205,15 @@ fn json_line<'a>(out: &mut Target, cells: impl Iterator<Item = (Value<'a>, &'a F
             Value::Single(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Double(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Whole(number) => serde_json::to_writer(&mut line, &number)?,
+            // A number stays as it was written, if JSON can say it so.
+            Value::Text(text) if field.kind == FieldKind::Double => {
+                match serde_json::from_str::<serde_json::Number>(text) {
+                    Ok(_) => line.extend(text.trim().as_bytes()),
+                    Err(_) => serde_json::to_writer(&mut line, text)?,
+                }
+            }
             Value::Text(text) => serde_json::to_writer(&mut line, text)?,
+            Value::Json(text) => line.extend(text.as_bytes()),
         }
     }
     line.extend(b"}\n");

@@ -14,16 +14,64 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
-impl<'a> Cell<'a> {
-    /// The cell of a text file: empty, NA, NaN and null are holes, in capitals or not.
-    pub fn of_text(text: &'a str) -> Self {
-        let text = text.trim();
-        match ["", "NA", "NaN", "null"].iter().any(|hole| text.eq_ignore_ascii_case(hole)) {
-            true => Self::Missing,
-            false => Self::Text(text),
-        }
+/// What counts as a hole: an empty cell, what programs write for one, and what the user names.
+#[derive(Clone, Debug, Default)]
+pub struct Holes {
+    named: Vec<String>,
+    numbers: Vec<f64>,
+}
+
+impl Holes {
+    /// These texts too; one that is a number stands for all ways to write it.
+    pub fn and(named: &[String]) -> Self {
+        Self { named: named.to_vec(), numbers: named.iter().filter_map(|text| text.parse().ok()).collect() }
     }
 
+    /// A cell of text.
+    pub fn cell<'a>(&self, text: &'a str) -> Cell<'a> {
+        let text = text.trim();
+        let usual = ["", "NA", "N/A", "NaN", "null"].iter().any(|hole| text.eq_ignore_ascii_case(hole))
+            || ["None", "#N/A", "<NA>"].contains(&text);
+        let named = || self.named.iter().any(|hole| hole == text);
+        let number = || !self.numbers.is_empty() && text.parse().is_ok_and(|number| self.numbers.contains(&number));
+        if usual || named() || number() { Cell::Missing } else { Cell::Text(text) }
+    }
+
+    /// A cell of a format that knows numbers.
+    pub fn number(&self, number: f64) -> Cell<'static> {
+        if number.is_nan() || self.numbers.contains(&number) { Cell::Missing } else { Cell::Number(number) }
+    }
+}
+
+/// A cell as it was written, to be handed through.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// A hole.
+    Missing,
+    /// Text.
+    Text(String),
+    /// The text of a JSON value.
+    Json(String),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Double(f64),
+}
+
+impl Written {
+    /// The same for an output.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Missing => Value::Missing,
+            Self::Text(text) => Value::Text(text),
+            Self::Json(text) => Value::Json(text),
+            Self::Whole(number) => Value::Whole(*number),
+            Self::Double(number) => Value::Double(*number),
+        }
+    }
+}
+
+impl<'a> Cell<'a> {
     /// The number in it, infinite ones included.
     pub fn number(self) -> Option<f64> {
         match self {
@@ -65,17 +113,20 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// What is done with each row: where it is and its chosen cells.
-pub type EachRow<'a> = dyn FnMut(Place<'_>, &[Cell<'_>]) -> Result<()> + 'a;
+/// What is done with each row: where it is, its chosen cells, and those that are kept as they were written.
+pub type EachRow<'a> = dyn FnMut(Place<'_>, &[Cell<'_>], Vec<Written>) -> Result<()> + 'a;
 
 /// Rows of cells, read a few at a time.
 pub trait Records: Send {
     /// The names of the columns; `None` where every row names its own cells. A column without a name is "".
     fn header(&self) -> Option<&[String]>;
 
-    /// Chooses the columns that [`Records::fill`] hands over, and their order. All of them are in the header, if there
-    /// is one.
-    fn select(&mut self, names: &[String]);
+    /// The columns that can be kept as they are written, and what they hold.
+    fn keepable(&mut self) -> Result<Vec<Field>>;
+
+    /// Chooses the columns that [`Records::fill`] hands over, and their order: by name as cells, all of them in the header
+    /// if there is one; and by their number in [`Records::keepable`] as they are written.
+    fn select(&mut self, names: &[String], kept: &[usize]);
 
     /// Hands over the next rows, at most `most`; returns how many. 0 is the end.
     fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize>;
@@ -123,15 +174,19 @@ pub enum Value<'a> {
     Double(f64),
     /// A whole number.
     Whole(i64),
-    /// Text.
+    /// Text. In a column of numbers it is one, as someone wrote it.
     Text(&'a str),
+    /// The text of a JSON value.
+    Json(&'a str),
 }
 
 impl<'a> Value<'a> {
-    /// The number in it; NaN for a hole and for text.
+    /// The number in it; NaN for a hole and for text that is none.
     pub fn number(self) -> f64 {
         match self {
-            Self::Missing | Self::Text(_) => f64::NAN,
+            Self::Missing => f64::NAN,
+            Self::Text(text) => text.trim().parse().unwrap_or(f64::NAN),
+            Self::Json(text) => plain_json(text).and_then(|text| text.trim().parse().ok()).unwrap_or(f64::NAN),
             Self::Single(number) => number.into(),
             Self::Double(number) => number,
             Self::Whole(number) => number as f64,
@@ -142,7 +197,7 @@ impl<'a> Value<'a> {
     pub fn shown(self, kind: &'a FieldKind) -> Self {
         let number = self.number();
         match (kind, self) {
-            (_, text @ Self::Text(_)) => text,
+            (_, written @ (Self::Text(_) | Self::Json(_))) => written,
             (_, _) if number.is_nan() => Self::Missing,
             (FieldKind::Category(names), _) => {
                 names.get(number as usize).map_or(Self::Missing, |name| Self::Text(name))
@@ -152,20 +207,35 @@ impl<'a> Value<'a> {
     }
 }
 
+/// The text of a JSON value as other formats would write it: without quotes, and null as nothing.
+pub fn plain_json(text: &str) -> Option<String> {
+    match text {
+        "null" => None,
+        text => Some(serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn holes_numbers_and_categories() {
-        for hole in ["", "  ", "NA", "na", "NaN", "nan", "null", "NULL"] {
-            assert_eq!(Cell::of_text(hole), Cell::Missing, "{hole}");
+        let usual = Holes::default();
+        for hole in ["", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A", "<NA>"] {
+            assert_eq!(usual.cell(hole), Cell::Missing, "{hole}");
         }
-        assert_eq!(Cell::of_text(" x "), Cell::Text("x"));
-        let number = |text| Cell::of_text(text).number();
+        for text in ["none", "?", "-", "-999"] {
+            assert_eq!(usual.cell(text), Cell::Text(text));
+        }
+        let named = Holes::and(&["?".to_owned(), "-999".to_owned()]);
+        assert_eq!(["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)), [Cell::Missing; 4]);
+        assert_eq!([named.number(-999.0), named.number(999.0)], [Cell::Missing, Cell::Number(999.0)]);
+        assert_eq!(usual.cell(" x "), Cell::Text("x"));
+        let number = |text| usual.cell(text).number();
         assert_eq!([number("1e3"), number("-.5"), number("inf")], [Some(1000.0), Some(-0.5), Some(f64::INFINITY)]);
         assert_eq!([number("1,5"), number("N/A"), number("0x10")], [None; 3]);
-        let category = |text| Cell::of_text(text).category().unwrap();
+        let category = |text| usual.cell(text).category().unwrap();
         assert_eq!([category("3.0"), category("-3.00"), category("3.5")], ["3", "-3", "3.5"]);
         assert_eq!([category("007"), category("v1.0"), category("3.")], ["007", "v1.0", "3."]);
         assert_eq!(Cell::Number(3.0).category().unwrap(), "3");

@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn files_that_are_not_there() {
         let error = Origin::File("no/such/file".into()).open().err().unwrap();
-        assert_eq!(error.to_string(), "cannot read no/such/file: No such file or directory (os error 2)");
+        assert_eq!(error.to_string(), "cannot read no/such/file: there is no such file or folder");
         assert_eq!(crate::mistake::exit_code(&error), 2);
         let folder = tempfile::tempdir().unwrap();
         let error = Origin::File(folder.path().into()).open().err().unwrap();

@@ -1,5 +1,6 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
+use super::records::{Field, Written};
 use crate::mistake::mistake;
 use anyhow::Result;
 use std::fmt;
@@ -46,6 +47,15 @@ pub struct Column {
     pub kind: ColumnKind,
 }
 
+/// A column that is handed through as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name and what it holds.
+    pub field: Field,
+    /// Which number of a row it is, if it is one.
+    pub column: Option<usize>,
+}
+
 /// What all rows have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
@@ -61,6 +71,12 @@ pub struct Layout {
     pub target: Option<String>,
     /// Columns that were there and are not used.
     pub ignored: Vec<String>,
+    /// Columns that are handed through, in the order of the file.
+    pub kept: Vec<Kept>,
+    /// What the user calls missing.
+    pub na: Vec<String>,
+    /// What is worth a warning to whoever learns from these rows.
+    pub doubts: Vec<String>,
 }
 
 impl Layout {
@@ -104,6 +120,8 @@ pub struct Chunk {
     pub labels: Option<Vec<i64>>,
     /// The file of each row, where every row is a file; else empty.
     pub files: Vec<String>,
+    /// (rows, kept columns): cells as they were written. A hole of a column that is a number of the row is missing.
+    pub kept: Vec<Written>,
 }
 
 /// A data set as a stream: chunks of rows, of which only one is in memory.
@@ -197,6 +215,18 @@ impl Split {
     }
 }
 
+/// Which columns are handed through as they were written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// None.
+    #[default]
+    Nothing,
+    /// These.
+    Named(Vec<String>),
+    /// All of them.
+    All,
+}
+
 /// What the reader is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
@@ -212,6 +242,14 @@ pub struct Request {
     pub no_header: bool,
     /// What a trained model wants: its columns, categories and classes are then used instead of found.
     pub model: Option<Layout>,
+    /// The target is not looked at: labels are not asked for.
+    pub no_labels: bool,
+    /// Texts that are missing, besides the usual ones.
+    pub na: Vec<String>,
+    /// A category or class that the model does not know is missing, not an error.
+    pub unseen_missing: bool,
+    /// What is handed through, of tables read for a model.
+    pub keep: Keep,
 }
 
 /// About 4 MB of f32 values at a time, and never less than a row.

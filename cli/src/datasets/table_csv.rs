@@ -1,6 +1,6 @@
 //! CSV: a line of names, then a line for each row; commas, semicolons or tabs; quotes where text needs them.
 
-use super::records::{Cell, EachRow, Place, Records};
+use super::records::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Written};
 use super::source::Input;
 use super::table::some_of;
 use crate::mistake::mistake;
@@ -63,8 +63,10 @@ pub struct CsvRecords {
     reader: csv::Reader<Noting>,
     lines: Arc<Mutex<Lines>>,
     header: Vec<String>,
-    /// Where the chosen columns are.
+    /// Where the chosen columns are, and those that are kept.
     chosen: Vec<usize>,
+    kept: Vec<usize>,
+    holes: Holes,
     record: ByteRecord,
     /// The line on which it begins.
     line: u64,
@@ -74,7 +76,7 @@ pub struct CsvRecords {
 
 impl CsvRecords {
     /// Reads the line of names, or makes names (x0, x1, …) if the first line is data.
-    pub fn open(mut input: Input, no_header: bool) -> Result<Self> {
+    pub fn open(mut input: Input, no_header: bool, holes: Holes) -> Result<Self> {
         let name = input.name.clone();
         let delimiter = delimiter(input.peek()?);
         let mut builder = csv::ReaderBuilder::new();
@@ -82,8 +84,18 @@ impl CsvRecords {
         builder.has_headers(false).flexible(true).delimiter(delimiter);
         let lines = Arc::new(Mutex::new(Lines::default()));
         let reader = builder.from_reader(Noting { reader: input.into_reader(), lines: lines.clone() });
-        let (record, line) = (ByteRecord::new(), 1);
-        let mut records = Self { name, reader, lines, header: vec![], chosen: vec![], record, line, held: false };
+        let mut records = Self {
+            name,
+            reader,
+            lines,
+            header: vec![],
+            chosen: vec![],
+            kept: vec![],
+            holes,
+            record: ByteRecord::new(),
+            line: 1,
+            held: false,
+        };
         if !records.next()? {
             let name = records.name;
             return Err(mistake(format!("{name}: expected a line with the names of the columns, got an empty file")));
@@ -111,7 +123,8 @@ impl CsvRecords {
         let (expected, got) = (self.header.len(), self.record.len());
         if more && expected > 0 && got != expected {
             let place = self.place();
-            return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}")));
+            let hint = if self.record.as_slice().contains(&b'\n') { "; is a quote left open?" } else { "" };
+            return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}{hint}")));
         }
         Ok(more)
     }
@@ -167,9 +180,14 @@ impl Records for CsvRecords {
         Some(&self.header)
     }
 
-    fn select(&mut self, names: &[String]) {
+    fn keepable(&mut self) -> Result<Vec<Field>> {
+        Ok(self.header.iter().map(|name| Field::new(name, FieldKind::Text)).collect())
+    }
+
+    fn select(&mut self, names: &[String], kept: &[usize]) {
         let at: HashMap<&String, usize> = self.header.iter().enumerate().map(|(i, name)| (name, i)).collect();
         self.chosen = names.iter().filter_map(|name| at.get(name).copied()).collect();
+        self.kept = kept.to_vec();
     }
 
     fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
@@ -177,9 +195,10 @@ impl Records for CsvRecords {
             if !std::mem::take(&mut self.held) && !self.next()? {
                 return Ok(count);
             }
-            let cells = self.chosen.iter().map(|&column| Ok(Cell::of_text(self.cell(column)?)));
-            let cells = cells.collect::<Result<Vec<_>>>()?;
-            each(self.place(), &cells)?;
+            let cells = self.chosen.iter().map(|&column| Ok(self.holes.cell(self.cell(column)?)));
+            let cells = cells.collect::<Result<Vec<Cell>>>()?;
+            let kept = self.kept.iter().map(|&column| Ok(Written::Text(self.cell(column)?.to_owned())));
+            each(self.place(), &cells, kept.collect::<Result<_>>()?)?;
         }
         Ok(most)
     }
@@ -191,15 +210,15 @@ mod tests {
     use super::*;
 
     fn open(text: &[u8]) -> Result<CsvRecords> {
-        CsvRecords::open(Origin::Memory { name: "a.csv".into(), bytes: text.into() }.open()?, false)
+        CsvRecords::open(Origin::Memory { name: "a.csv".into(), bytes: text.into() }.open()?, false, Holes::default())
     }
 
     /// All cells of the named columns, with the line each row begins at.
     fn cells(text: &str, names: &[&str]) -> Vec<(u64, Vec<String>)> {
         let mut records = open(text.as_bytes()).unwrap();
-        records.select(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        records.select(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), &[]);
         let mut rows = Vec::new();
-        let mut each = |place: Place<'_>, cells: &[Cell<'_>]| {
+        let mut each = |place: Place<'_>, cells: &[Cell<'_>], _| {
             rows.push((place.row, cells.iter().map(|cell| cell.category().unwrap_or("—".into())).collect()));
             Ok(())
         };
@@ -209,8 +228,8 @@ mod tests {
 
     fn says(text: &[u8]) -> String {
         let read = |mut records: CsvRecords| {
-            records.select(&records.header.clone());
-            records.fill(100, &mut |_, _| Ok(()))
+            records.select(&records.header.clone(), &[]);
+            records.fill(100, &mut |_, _, _| Ok(()))
         };
         open(text).and_then(read).unwrap_err().to_string()
     }
@@ -238,16 +257,17 @@ mod tests {
     #[test]
     fn the_first_line_can_be_data() {
         let input = Origin::Memory { name: "a.csv".into(), bytes: b"5,6\n7,8\n"[..].into() }.open().unwrap();
-        let mut records = CsvRecords::open(input, true).unwrap();
+        let mut records = CsvRecords::open(input, true, Holes::default()).unwrap();
         assert_eq!(records.header().unwrap(), ["x0", "x1"]);
-        records.select(&["x1".to_owned()]);
+        records.select(&["x1".to_owned()], &[0]);
         let mut seen = Vec::new();
-        let mut each = |place: Place<'_>, cells: &[Cell<'_>]| {
-            seen.push((place.row, cells[0].number()));
+        let mut each = |place: Place<'_>, cells: &[Cell<'_>], kept: Vec<Written>| {
+            seen.push((place.row, cells[0].number(), kept));
             Ok(())
         };
         records.fill(9, &mut each).unwrap();
-        assert_eq!(seen, [(1, Some(6.0)), (2, Some(8.0))]);
+        let kept = |text: &str| vec![Written::Text(text.into())];
+        assert_eq!(seen, [(1, Some(6.0), kept("5")), (2, Some(8.0), kept("7"))]);
     }
 
     #[test]
@@ -255,6 +275,7 @@ mod tests {
         assert_eq!(says(b""), "a.csv: expected a line with the names of the columns, got an empty file");
         assert_eq!(says(b"\n\n"), says(b""));
         assert_eq!(says(b"a,b\n1,2\n3\n"), "a.csv line 3: expected 2 cells, as in the first line, got 1");
+        assert!(says(b"a,b\n\"1,2\n3,4\n").ends_with("got 1; is a quote left open?"));
         assert_eq!(says(b"a,b\n1,\xff\n"), "a.csv line 2: expected text in UTF-8, got other bytes in cell 2");
         assert_eq!(says(b"a,b,a\n"), "a.csv line 1: expected every column to have its own name, got 'a' twice");
         assert_eq!(

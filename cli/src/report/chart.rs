@@ -2,6 +2,7 @@
 
 use super::accuracy::{IID, METHODS, Score, WIDTHS, name};
 use std::fmt::Write;
+use sumout::missing::Missing;
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 320.0;
@@ -13,50 +14,65 @@ const BOTTOM: f64 = 50.0;
 /// Names of lines must be this far apart to be read.
 const NAME_HEIGHT: f64 = 17.0;
 
+/// And so must names of ticks.
+const TICK_WIDTH: f64 = 28.0;
+
 /// Short names, at the end of the lines.
 const NAMES: [&str; METHODS.len()] = ["Sumout", "KNN", "mean fill"];
 
-/// Where points lie: `slots` places from left to right, and percents from `lowest` to 100.
-#[derive(Clone, Copy, Debug)]
+/// Where points lie: shares of the width from left to right, and percents from 0 to 100, the same in every chart.
+#[derive(Clone, Debug)]
 pub struct Axes {
-    slots: usize,
-    lowest: f64,
+    shares: Vec<f64>,
 }
 
 impl Axes {
-    /// Axes that show all scores; the lowest percent is a multiple of 20.
-    pub fn new(scores: &[Score]) -> Self {
-        let all = scores.iter().flat_map(|score| (0..METHODS.len()).map(|method| score.percent(method)));
-        let lowest = (all.fold(100.0, f64::min) / 20.0).floor() * 20.0;
-        Self { slots: scores.len(), lowest: lowest.min(80.0) }
+    /// So many places, as far from each other.
+    pub fn even(slots: usize) -> Self {
+        Self { shares: (0..slots).map(|slot| (slot as f64 + 0.5) / slots as f64).collect() }
+    }
+
+    /// Probabilities to scale, with room at both ends.
+    pub fn to_scale(scores: &[Score]) -> Self {
+        const ROOM: f64 = 0.04;
+        let share = |score: &Score| match score.missing {
+            Missing::Iid(p) => ROOM + (1.0 - 2.0 * ROOM) * p,
+            _ => ROOM,
+        };
+        Self { shares: scores.iter().map(share).collect() }
     }
 
     /// From the left.
     pub fn x(&self, slot: usize) -> f64 {
-        LEFT + (WIDTH - LEFT - RIGHT) * (slot as f64 + 0.5) / self.slots as f64
+        LEFT + (WIDTH - LEFT - RIGHT) * self.shares[slot]
     }
 
     /// From the top.
     pub fn y(&self, percent: f64) -> f64 {
-        TOP + (HEIGHT - TOP - BOTTOM) * (100.0 - percent) / (100.0 - self.lowest)
+        TOP + (HEIGHT - TOP - BOTTOM) * (100.0 - percent) / 100.0
     }
 }
 
 /// Accuracy against the share of missing pixels.
 pub fn iid(scores: &[Score]) -> String {
-    let axes = Axes::new(scores);
+    let axes = &Axes::to_scale(scores);
     let mut svg = start("Accuracy against the probability that a pixel is missing", axes);
+    let mut free = 0.0; // left of it, names of ticks stand already
     for (slot, score) in scores.iter().enumerate() {
-        text(&mut svg, (axes.x(slot), HEIGHT - BOTTOM + 20.0), "tick mid", &name(&score.missing));
+        if axes.x(slot) > free {
+            text(&mut svg, (axes.x(slot), HEIGHT - BOTTOM + 20.0), "tick mid", &name(&score.missing));
+            free = axes.x(slot) + TICK_WIDTH;
+        }
     }
-    text(&mut svg, (axes.x(scores.len() / 2), HEIGHT - 8.0), "axis mid", "probability that a pixel is missing");
+    let middle = (LEFT + WIDTH - RIGHT) / 2.0;
+    text(&mut svg, (middle, HEIGHT - 8.0), "axis mid", "probability that a pixel is missing");
     lines(&mut svg, axes, &[scores]);
     svg + "</svg>\n"
 }
 
 /// Accuracy against number and width of missing squares; one line for each width.
 pub fn squares(scores: &[Score]) -> String {
-    let axes = Axes::new(scores);
+    let axes = &Axes::even(scores.len());
     let mut svg = start("Accuracy against the number and width of missing squares", axes);
     let counts = scores.len() / WIDTHS.len();
     for slot in 0..scores.len() {
@@ -74,15 +90,13 @@ pub fn squares(scores: &[Score]) -> String {
     svg + "</svg>\n"
 }
 
-fn start(title: &str, axes: Axes) -> String {
+fn start(title: &str, axes: &Axes) -> String {
     let mut svg =
         format!("<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n");
-    let mut percent = axes.lowest;
-    while percent <= 100.0 {
-        let y = axes.y(percent);
+    for percent in (0..=100).step_by(20) {
+        let y = axes.y(percent.into());
         let _ = writeln!(svg, "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{:.1}\"/>", WIDTH - RIGHT);
-        text(&mut svg, (LEFT - 8.0, y + 4.0), "tick end", &format!("{percent:.0}"));
-        percent += 20.0;
+        text(&mut svg, (LEFT - 8.0, y + 4.0), "tick end", &percent.to_string());
     }
     text(&mut svg, (LEFT - 8.0, TOP - 14.0), "axis end", "%");
     svg
@@ -93,7 +107,7 @@ fn text(svg: &mut String, (x, y): (f64, f64), class: &str, words: &str) {
 }
 
 /// The lines of all methods, Sumout on top, and their names where they end. Lines break between groups.
-fn lines(svg: &mut String, axes: Axes, groups: &[&[Score]]) {
+fn lines(svg: &mut String, axes: &Axes, groups: &[&[Score]]) {
     for method in (0..METHODS.len()).rev() {
         let _ = writeln!(svg, "<g class=\"m{method}\">");
         let mut slot = 0;
@@ -113,7 +127,7 @@ fn lines(svg: &mut String, axes: Axes, groups: &[&[Score]]) {
     let Some(last) = groups.last().and_then(|group| group.last()) else { return };
     let ends: Vec<f64> = (0..METHODS.len()).map(|method| axes.y(last.percent(method))).collect();
     for (method, y) in spread(&ends).into_iter().enumerate() {
-        let at = (axes.x(axes.slots - 1) + 10.0, y + 4.0);
+        let at = (axes.x(axes.shares.len() - 1) + 10.0, y + 4.0);
         text(svg, at, &format!("name m{method}"), NAMES[method]);
     }
 }
@@ -163,15 +177,19 @@ mod tests {
     #[test]
     fn known_points_lie_where_they_should() {
         let scores = scores();
-        let axes = Axes::new(&scores[..7]);
-        assert_eq!((axes.y(100.0), axes.y(40.0), axes.y(70.0)), (TOP, HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2.0));
-        let step = (WIDTH - LEFT - RIGHT) / 7.0;
-        assert!((axes.x(0) - LEFT - step / 2.0).abs() < 1e-9 && (axes.x(6) - axes.x(5) - step).abs() < 1e-9);
+        let axes = Axes::to_scale(&scores[..7]);
+        assert_eq!((axes.y(100.0), axes.y(0.0), axes.y(50.0)), (TOP, HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2.0));
+        let (quarter, half) = (axes.x(1) - axes.x(0), axes.x(2) - axes.x(0));
+        assert!((half - 2.0 * quarter).abs() < 1e-9, "probabilities are to scale");
+        let even = Axes::even(9);
+        let step = (WIDTH - LEFT - RIGHT) / 9.0;
+        assert!((even.x(0) - LEFT - step / 2.0).abs() < 1e-9 && (even.x(6) - even.x(5) - step).abs() < 1e-9);
         let svg = iid(&scores[..7]);
         let point = format!("<circle cx=\"{:.1}\" cy=\"{:.1}\"", axes.x(3), axes.y(70.0));
         assert!(svg.contains(&point), "{point} in {svg}");
         assert_eq!((svg.matches("<circle").count(), svg.matches("class=\"line\"").count()), (21, 3));
         assert!(svg.contains("KNN, .75 missing: 70.0 %"));
+        assert!(svg.contains(">.99</text>") && !svg.contains(">.95</text>"), "names of ticks do not overlap");
         let svg = squares(&scores[7..]);
         assert_eq!((svg.matches("<circle").count(), svg.matches("class=\"line\"").count()), (27, 9));
     }

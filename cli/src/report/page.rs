@@ -3,7 +3,7 @@
 use super::accuracy::{IID, Score};
 use super::chart;
 use super::gallery::{self, ClassDraws, Completion};
-use super::neurons::{self, Stage};
+use super::neurons::{self, Meaning, Stage};
 use super::picture::Picture;
 use crate::datasets::Table;
 use anyhow::Result;
@@ -82,7 +82,8 @@ fn accuracy(scores: &[Score]) -> String {
     format!(
         "<section>\n<h2>What missing pixels cost</h2>\n\
          <p>Share of test images that are classified right; more is missing further right. Both rivals compare an image with all \
-         training images and let the five nearest vote.</p>\n\
+         training images and let the five nearest vote. Sumout adds up its log scores of nine shifts of the image, by up to one pixel \
+         each way.</p>\n\
          <ul class=\"legend\"><li class=\"m0\"><i></i><b>Sumout</b> sums missing pixels out</li>\
          <li class=\"m1\"><i></i><b>KNN</b> measures distances over the pixels that are seen</li>\
          <li class=\"m2\"><i></i><b>mean fill + KNN</b> fills holes with the average digit first</li></ul>\n\
@@ -214,7 +215,7 @@ fn one_level(stage: &Stage, side: usize) -> Result<String> {
         let _ = writeln!(
             neurons,
             "<figure class=\"neuron\">{average}<div>{samples}</div><figcaption>{}</figcaption></figure>",
-            percent(neuron.probability)
+            caption(neuron)
         );
     }
     let level = if stage.layer == 0 { "Leaves".to_owned() } else { format!("Level {}", stage.layer) };
@@ -224,6 +225,14 @@ fn one_level(stage: &Stage, side: usize) -> Result<String> {
          <div class=\"neurons\">{neurons}</div>\n</div>\n",
         below.height, below.width, stage.channels
     ))
+}
+
+/// How often a neuron is used, and a word where its picture is empty paper.
+fn caption(neuron: &Meaning) -> String {
+    const FAINT: f32 = 8.0; // of 255
+    let blank = neuron.average.iter().all(|x| x.is_nan() || *x < FAINT);
+    let word = if blank { "<br>empty paper" } else { "" };
+    format!("{}{word}", percent(neuron.probability))
 }
 
 fn percent(p: f64) -> String {
@@ -296,6 +305,8 @@ mod tests {
             ("0".into(), "999".into(), "1,586,176".into())
         );
         assert_eq!((percent(0.0312), percent(0.25)), ("3.1 %".into(), "25 %".into()));
+        let neuron = |ink: f32| Meaning { probability: 0.25, average: vec![ink, f32::NAN, 0.0], samples: Vec::new() };
+        assert_eq!([caption(&neuron(90.0)), caption(&neuron(1.0))], ["25 %", "25 %<br>empty paper"]);
         assert_eq!(escape("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
     }
 

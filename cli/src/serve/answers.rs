@@ -1,10 +1,10 @@
 //! Answers on their way out: JSON, JSON lines, CSV or an Arrow stream.
 
 use super::arrow::write as arrow;
-use super::cells::{self, Columns};
+use super::cells::Columns;
 use super::problem::Problem;
 use super::stream::{Spool, unwritable};
-use crate::datasets::records::{Cell, Field, FieldKind, Value};
+use crate::datasets::records::{Field, FieldKind, Value};
 use axum::http::header::HeaderMap;
 use axum::http::{StatusCode, header};
 use csv::StringRecord;
@@ -197,7 +197,7 @@ impl<'a> Writer<'a> {
             Value::Single(number) => number.to_string(),
             Value::Double(number) => number.to_string(),
             Value::Whole(number) => number.to_string(),
-            Value::Text(text) => text.to_owned(),
+            Value::Text(text) | Value::Json(text) => text.to_owned(),
         };
         for row in 0..block.rows {
             if let (Some((_, places)), Some(values)) = (&table, &block.values) {
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
                 let mut record: Vec<String> = texts.iter().map(str::to_owned).collect();
                 for (column, &place) in places.iter().enumerate() {
                     // What was there comes back as it was written.
-                    if cells::cell(&texts[place]) == Cell::Missing {
+                    if self.columns.is_hole(&texts[place]) {
                         record[place] = text(shown(self.columns, column, values[row * self.columns.width() + column]));
                     }
                 }

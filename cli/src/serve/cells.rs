@@ -1,15 +1,10 @@
 //! What a model's columns take: from cells of any format to numbers, or a sentence about what is wrong.
 
-use crate::datasets::records::Cell;
+use crate::datasets::records::{Cell, Holes};
 use crate::datasets::table::some_of;
 use crate::datasets::{ColumnKind, Layout};
 use std::collections::HashMap;
 use sumout::structure::{Kind, Structure};
-
-/// The cell of a text: empty, NA, NaN and null are holes.
-pub fn cell(text: &str) -> Cell<'_> {
-    Cell::of_text(text)
-}
 
 /// What one column takes.
 #[derive(Clone, Debug)]
@@ -28,6 +23,8 @@ pub struct Columns {
     names: Vec<String>,
     takes: Vec<Takes>,
     by_name: HashMap<String, usize>,
+    /// What counts as missing.
+    holes: Holes,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
 }
@@ -48,6 +45,7 @@ impl Columns {
             takes: structure.row_kinds().iter().enumerate().map(takes).collect(),
             by_name: names.iter().cloned().zip(0..).collect(),
             names,
+            holes: Holes::and(&layout.na),
             named: !layout.columns.is_empty(),
         }
     }
@@ -80,15 +78,24 @@ impl Columns {
         !matches!(self.takes[column], Takes::Number)
     }
 
+    /// Whether a text stands for nothing.
+    pub fn is_hole(&self, text: &str) -> bool {
+        self.holes.cell(text) == Cell::Missing
+    }
+
     /// The number of a cell.
     pub fn value(&self, column: usize, cell: Cell<'_>) -> Result<f32, String> {
+        let cell = match cell {
+            Cell::Missing => Cell::Missing,
+            Cell::Number(number) => self.holes.number(number),
+            Cell::Text(text) => self.holes.cell(text),
+        };
         if cell == Cell::Missing {
             return Ok(f32::NAN);
         }
         let shown = || cell.category().unwrap_or_default().chars().take(40).collect::<String>();
         match &self.takes[column] {
             Takes::Number => match cell.number().map(|number| number as f32) {
-                Some(number) if number.is_nan() => Ok(number),
                 Some(number) if number.is_finite() => Ok(number),
                 Some(_) => Err(format!("expected a finite number of 32 bits, got '{}'", shown())),
                 None => Err(format!("expected a number, got '{}'", shown())),
@@ -170,7 +177,7 @@ pub(crate) mod tests {
         assert_eq!(value(1, Cell::Number(1.0)).unwrap_err(), "expected f, m, got '1'");
         assert_eq!(value(2, Cell::Number(0.5)).unwrap_err(), "expected a whole number from 0 to 1, got '0.5'");
         assert_eq!(value(3, Cell::Number(3.0)).unwrap_err(), "expected a whole number from 0 to 2, got '3'");
-        assert!(value(3, Cell::Number(f64::NAN)).is_err() && value(0, Cell::Number(f64::NAN)).unwrap().is_nan());
+        assert!(value(3, Cell::Number(f64::NAN)).unwrap().is_nan() && value(0, Cell::Text(" NA ")).unwrap().is_nan());
     }
 
     #[test]
@@ -182,7 +189,13 @@ pub(crate) mod tests {
         assert_eq!(error, "expected a column 'coin', as the model has, got age, sex");
         let error = columns.places(&strings(&["age", "sex", "coin", "kind", "age"])).unwrap_err();
         assert_eq!(error, "expected every column once, got 'age' twice");
-        let unnamed = Columns { named: false, names: strings(&["x0", "x1"]), by_name: HashMap::new(), takes: vec![] };
+        let unnamed = Columns {
+            named: false,
+            names: strings(&["x0", "x1"]),
+            by_name: HashMap::new(),
+            takes: vec![],
+            holes: Holes::default(),
+        };
         assert_eq!(unnamed.places(&strings(&["a", "b"])), Ok(vec![0, 1]));
         assert_eq!(unnamed.places(&strings(&["x1", "id", "x0"])), Ok(vec![2, 0]));
         assert_eq!(unnamed.places(&strings(&["a"])).unwrap_err(), "expected 2 columns, as the model has, got 1");

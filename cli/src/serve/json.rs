@@ -3,7 +3,7 @@
 //!
 //! Numbers go straight from the text into the rows, without a tree of values in between.
 
-use super::cells::{self, Columns};
+use super::cells::Columns;
 use super::problem::Problem;
 use crate::datasets::records::Cell;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -254,7 +254,7 @@ impl<'de> Visitor<'de> for OneCell<'_> {
             let value: String = value.chars().take(40).collect();
             return Err(E::custom(format!("expected a number or null, got the text '{value}'")));
         }
-        self.of(cells::cell(value))
+        self.of(Cell::Text(value))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Rows that come as text: JSON lines and CSV, a few at a time.
 
-use super::cells::{self, Columns};
+use super::cells::Columns;
 use super::json;
 use super::problem::Problem;
 use super::stream::{Held, Incoming, unreadable};
+use crate::datasets::records::Cell;
 use crate::datasets::table_csv::delimiter;
 use csv::StringRecord;
 use std::io::{BufRead, BufReader};
@@ -138,7 +139,7 @@ impl Decode for Csv {
                 return Err(Problem::bad(message));
             }
             for (column, &place) in self.places.iter().enumerate() {
-                let value = columns.value(column, cells::cell(&record[place]));
+                let value = columns.value(column, Cell::Text(&record[place]));
                 let wrong = |what| Problem::bad(format!("line {line}, column '{}': {what}", self.header[place]));
                 piece.values.push(value.map_err(wrong)?);
             }

@@ -1,6 +1,6 @@
 //! Without the feature `parquet`: messages that say how to get it.
 
-use crate::datasets::records::{EachRow, Field, Records, Value};
+use crate::datasets::records::{EachRow, Field, Holes, Records, Value};
 use crate::datasets::source::Origin;
 use crate::mistake::mistake;
 use crate::staged::Staged;
@@ -16,7 +16,7 @@ pub enum ParquetRecords {}
 
 impl ParquetRecords {
     /// Says how to get it.
-    pub fn open(origin: &Origin) -> Result<Self> {
+    pub fn open(origin: &Origin, _: Holes) -> Result<Self> {
         Err(absent(&origin.name()))
     }
 }
@@ -26,7 +26,11 @@ impl Records for ParquetRecords {
         match *self {}
     }
 
-    fn select(&mut self, _: &[String]) {
+    fn keepable(&mut self) -> Result<Vec<Field>> {
+        match *self {}
+    }
+
+    fn select(&mut self, _: &[String], _: &[usize]) {
         match *self {}
     }
 

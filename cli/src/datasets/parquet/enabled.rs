@@ -1,16 +1,16 @@
 //! With the feature `parquet`: a null is a hole, text and truth values are categories.
 
-use crate::datasets::records::{Cell, EachRow, Field, FieldKind, Place, Records, Value};
+use crate::datasets::records::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Value, Written, plain_json};
 use crate::datasets::source::Origin;
 use crate::mistake::{file_error, mistake};
 use crate::staged::Staged;
 use anyhow::{Context, Result};
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Builder, RecordBatch, StringArray,
-    StringBuilder,
+    Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array, Int64Builder, RecordBatch,
+    StringArray, StringBuilder,
 };
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Schema, SchemaRef};
+use arrow::compute::{can_cast_types, cast};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
@@ -26,18 +26,27 @@ const ROW_GROUP: usize = 1 << 16;
 
 /// A column of a batch.
 enum Cells {
+    Wholes(Int64Array),
     Numbers(Float64Array),
     Texts(StringArray),
 }
 
 impl Cells {
-    fn at(&self, row: usize) -> Cell<'_> {
+    fn at(&self, row: usize, holes: &Holes) -> Cell<'_> {
         match self {
-            Self::Numbers(numbers) if numbers.is_valid(row) && !numbers.value(row).is_nan() => {
-                Cell::Number(numbers.value(row))
-            }
-            Self::Texts(texts) if texts.is_valid(row) => Cell::of_text(texts.value(row)),
+            Self::Wholes(numbers) if numbers.is_valid(row) => holes.number(numbers.value(row) as f64),
+            Self::Numbers(numbers) if numbers.is_valid(row) => holes.number(numbers.value(row)),
+            Self::Texts(texts) if texts.is_valid(row) => holes.cell(texts.value(row)),
             _ => Cell::Missing,
+        }
+    }
+
+    fn written(&self, row: usize) -> Written {
+        match self {
+            Self::Wholes(numbers) if numbers.is_valid(row) => Written::Whole(numbers.value(row)),
+            Self::Numbers(numbers) if numbers.is_valid(row) => Written::Double(numbers.value(row)),
+            Self::Texts(texts) if texts.is_valid(row) => Written::Text(texts.value(row).to_owned()),
+            _ => Written::Missing,
         }
     }
 }
@@ -48,6 +57,11 @@ pub struct ParquetRecords {
     header: Vec<String>,
     reader: ParquetRecordBatchReader,
     chosen: Vec<usize>,
+    /// The columns that can be kept, and those that are.
+    keepable: Vec<usize>,
+    kept: Vec<usize>,
+    holes: Holes,
+    /// The chosen columns, then those that are kept.
     batch: Vec<Cells>,
     /// Rows of the batch, how many of them have been handed over, and the number of the next one.
     rows: usize,
@@ -57,7 +71,7 @@ pub struct ParquetRecords {
 
 impl ParquetRecords {
     /// Reads what the end of the file says about it.
-    pub fn open(origin: &Origin) -> Result<Self> {
+    pub fn open(origin: &Origin, holes: Holes) -> Result<Self> {
         let name = origin.name();
         let Origin::File(path) = origin else {
             return Err(mistake(format!("{name}: expected Parquet in a file, because its end is read first")));
@@ -67,35 +81,56 @@ impl ParquetRecords {
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(wrong)?.with_batch_size(BATCH);
         let header = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let reader = builder.build().map_err(wrong)?;
-        Ok(Self { name, header, reader, chosen: Vec::new(), batch: Vec::new(), rows: 0, used: 0, row: 0 })
+        let (chosen, keepable, kept, batch) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { name, header, reader, chosen, keepable, kept, holes, batch, rows: 0, used: 0, row: 0 })
     }
 
     /// Reads the next batch; false at the end.
     fn next(&mut self) -> Result<bool> {
         let Some(batch) = self.reader.next() else { return Ok(false) };
         let batch = batch.map_err(|error| mistake(format!("{}: damaged: {error}", self.name)))?;
-        let cells = |&column: &usize| cells(&self.name, &self.header[column], batch.column(column));
-        self.batch = self.chosen.iter().map(cells).collect::<Result<_>>()?;
+        let chosen = self.chosen.iter().map(|&column| {
+            check_kind(&self.name, &self.header[column], batch.column(column).data_type())?;
+            cells(&self.name, &self.header[column], batch.column(column))
+        });
+        let kept = self.kept.iter().map(|&column| cells(&self.name, &self.header[column], batch.column(column)));
+        self.batch = chosen.chain(kept).collect::<Result<_>>()?;
         (self.rows, self.used) = (batch.num_rows(), 0);
         Ok(true)
     }
 }
 
-/// The cells of a column, if they are numbers or text.
-fn cells(file: &str, name: &str, column: &ArrayRef) -> Result<Cells> {
-    let kind = match column.data_type() {
+/// What a column of this type is kept as. A whole number of 64 bits without a sign may be too large for one with it.
+fn kind_of(kind: &DataType) -> FieldKind {
+    match kind {
+        DataType::Dictionary(_, values) => kind_of(values),
+        DataType::UInt64 => FieldKind::Double,
+        whole if whole.is_integer() => FieldKind::Whole,
+        number if number.is_numeric() => FieldKind::Double,
+        _ => FieldKind::Text,
+    }
+}
+
+/// A model learns from numbers, text and truth values.
+fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
+    let kind = match kind {
         DataType::Dictionary(_, values) => values,
         other => other,
     };
     let text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean);
-    if !text && !kind.is_numeric() && !kind.is_null() {
-        return Err(mistake(format!("{file}: column '{name}': expected numbers, text or truth values, got {kind}")));
+    if text || kind.is_numeric() || kind.is_null() {
+        return Ok(());
     }
-    let wrong = |error| mistake(format!("{file}: column '{name}': {error}"));
-    Ok(if text {
-        Cells::Texts(cast(column, &DataType::Utf8).map_err(wrong)?.as_string().clone())
-    } else {
-        Cells::Numbers(cast(column, &DataType::Float64).map_err(wrong)?.as_primitive::<Float64Type>().clone())
+    Err(mistake(format!("{file}: column '{name}': expected numbers, text or truth values, got {kind}")))
+}
+
+/// The cells of a column.
+fn cells(file: &str, name: &str, column: &ArrayRef) -> Result<Cells> {
+    let cast = |kind| cast(column, &kind).map_err(|error| mistake(format!("{file}: column '{name}': {error}")));
+    Ok(match kind_of(column.data_type()) {
+        FieldKind::Whole => Cells::Wholes(cast(DataType::Int64)?.as_primitive::<Int64Type>().clone()),
+        FieldKind::Double => Cells::Numbers(cast(DataType::Float64)?.as_primitive::<Float64Type>().clone()),
+        _ => Cells::Texts(cast(DataType::Utf8)?.as_string().clone()),
     })
 }
 
@@ -104,9 +139,22 @@ impl Records for ParquetRecords {
         Some(&self.header)
     }
 
-    fn select(&mut self, names: &[String]) {
+    fn keepable(&mut self) -> Result<Vec<Field>> {
+        let schema = self.reader.schema();
+        let fields = schema.fields().iter().enumerate();
+        let fields = fields.filter(|(_, field)| can_cast_types(field.data_type(), &DataType::Utf8));
+        let kept = |(i, field): (usize, &Arc<arrow::datatypes::Field>)| {
+            (i, Field::new(field.name(), kind_of(field.data_type())))
+        };
+        let (columns, fields) = fields.map(kept).unzip();
+        self.keepable = columns;
+        Ok(fields)
+    }
+
+    fn select(&mut self, names: &[String], kept: &[usize]) {
         let at = |name: &String| self.header.iter().position(|other| other == name);
         self.chosen = names.iter().filter_map(at).collect();
+        self.kept = kept.iter().map(|&column| self.keepable[column]).collect();
     }
 
     fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
@@ -116,8 +164,10 @@ impl Records for ParquetRecords {
                     return Ok(count);
                 }
             }
-            let row: Vec<Cell> = self.batch.iter().map(|cells| cells.at(self.used)).collect();
-            each(Place { file: &self.name, unit: "row", row: self.row }, &row)?;
+            let (chosen, kept) = self.batch.split_at(self.chosen.len());
+            let row: Vec<Cell> = chosen.iter().map(|cells| cells.at(self.used, &self.holes)).collect();
+            let kept = kept.iter().map(|cells| cells.written(self.used)).collect();
+            each(Place { file: &self.name, unit: "row", row: self.row }, &row, kept)?;
             self.used += 1;
             self.row += 1;
         }
@@ -156,6 +206,8 @@ impl Builder {
         let number = value.number();
         let seen = !number.is_nan();
         match (self, value) {
+            // Text of a cell that was kept: a JSON string, null, or as it stands.
+            (Self::Text(column), Value::Json(text)) => column.append_option(plain_json(text)),
             (Self::Single(column), _) => column.append_option(seen.then_some(number as f32)),
             (Self::Double(column), _) => column.append_option(seen.then_some(number)),
             (Self::Whole(column), _) => column.append_option(seen.then_some(number as i64)),
@@ -290,6 +342,12 @@ mod tests {
             assert_eq!(crate::mistake::exit_code(&error), 2);
         }
         let memory = Origin::Memory { name: "standard input".into(), bytes: [][..].into() };
-        assert!(ParquetRecords::open(&memory).err().unwrap().to_string().contains("expected Parquet in a file"));
+        assert!(
+            ParquetRecords::open(&memory, Holes::default())
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("expected Parquet in a file")
+        );
     }
 }

@@ -3,7 +3,6 @@
 use super::flat::{Damaged, Read, Table};
 use super::schema::Type;
 use crate::datasets::records::Cell;
-use crate::serve::cells;
 
 /// The buffers of one batch, handed out in order.
 pub(super) struct Buffers<'a> {
@@ -166,7 +165,7 @@ impl Values {
             Self::Singles(all) if all[row].is_nan() => Cell::Missing,
             Self::Singles(all) => Cell::Number(all[row].into()),
             Self::Bools(all) => Cell::Text(if all[row] { "true" } else { "false" }),
-            Self::Texts(all) => cells::cell(&all[row]),
+            Self::Texts(all) => Cell::Text(&all[row]),
         }
     }
 

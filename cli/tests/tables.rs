@@ -1,0 +1,138 @@
+//! Tables as people have them: identifiers, odd holes, names never met, columns with nothing in them.
+
+mod program;
+
+use program::Folder;
+
+/// A model of `a` and `colour` with the target `y`; whole numbers that 32 bits cannot hold, and names for holes.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},{}\n", 16_777_216 + i % 9, ["red", "blue"][i / 2 % 2], ["no", "yes"][i % 2]);
+    folder.write("train.csv", &format!("a,colour,y\n{}?,?,yes\n", (0..40).map(row).collect::<String>()));
+    let train = folder.run("train --data train.csv --target y --na ? --steps 20 --out m.sumout");
+    assert_eq!((train.code, train.stderr.as_str()), (0, ""));
+    folder
+}
+
+#[test]
+fn impute_leaves_what_is_there_as_it_was_written() {
+    let folder = folder();
+    let text = "id,colour, y,,a,note\n007,red,maybe,1,16777217,\"x, y\"\n008, blue ,NA,2,+16777220.50,?\n";
+    folder.write("whole.csv", text);
+    let filled = folder.run("impute m.sumout --data whole.csv");
+    assert_eq!((filled.stdout, filled.stderr), (text.replace(", y,", ",y,"), String::new()));
+    folder.write("holes.csv", "id,colour,y,a\n007,,no,16777217\n008,red,,?\n009,N/A,yes,\n");
+    let filled = folder.run("impute m.sumout --data holes.csv --how mode --variance v.csv").stdout;
+    let cells: Vec<Vec<&str>> = filled.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!((&cells[0][2..], cells[1][1]), (&["no", "16777217"][..], "red"));
+    for (row, column) in [(0, 1), (2, 1)] {
+        assert!(["red", "blue"].contains(&cells[row][column]), "{filled}");
+    }
+    for row in [1, 2] {
+        let number: f64 = cells[row][3].parse().unwrap();
+        assert!((16_777_200.0..16_777_240.0).contains(&number) && cells[row][3].len() < 12, "{filled}");
+    }
+    let variances = folder.read("v.csv");
+    let lines: Vec<&str> = variances.lines().collect();
+    assert_eq!((lines[0], lines[1]), ("a,colour", ","), "what is seen and what is no number has none");
+    assert!(lines[2].trim_end_matches(',').parse::<f64>().unwrap() > 0.0, "{variances}");
+}
+
+#[test]
+fn json_lines_stay_as_they_were_too() {
+    let folder = folder();
+    let line = "{\"id\":\"007\",\"a\":1.6777217e7,\"colour\":\"red\",\"more\":[1, {\"z\":2,\"b\":1}]}\n";
+    folder.write("whole.jsonl", line);
+    assert_eq!(folder.run("impute m.sumout --data whole.jsonl --out out.jsonl").code, 0);
+    assert_eq!(folder.read("out.jsonl"), line);
+    folder.write("new.jsonl", &format!("{line}{{\"id\":8,\"unknown\":1,\"a\":1}}\n"));
+    let run = folder.run("impute m.sumout --data new.jsonl --out out.jsonl");
+    assert_eq!(run.stderr, "error: new.jsonl line 2: expected the names of the first line, got 'unknown' too\n");
+    folder.write("short.jsonl", "{\"id\":\"a\"}\n");
+    let run = folder.run("impute m.sumout --data short.jsonl");
+    assert!(run.stderr.contains("expected a, colour, got id"), "{}", run.stderr);
+    folder.write("csv.csv", "id,colour,a\n007,red,007\n");
+    assert_eq!(folder.run("impute m.sumout --data csv.csv --out out.jsonl").code, 0);
+    assert_eq!(folder.read("out.jsonl"), "{\"id\":\"007\",\"colour\":\"red\",\"a\":\"007\"}\n");
+    let back = folder.run("impute m.sumout --data out.jsonl").stdout;
+    assert_eq!(back, "id,colour,a\n007,red,007\n");
+}
+
+#[test]
+fn predictions_stand_beside_what_they_are_about() {
+    let folder = folder();
+    folder.write("new.csv", "id,colour,class,a\n007,red,x,16777217\n008,,y,\n");
+    let lines = [
+        "predict m.sumout --data new.csv --keep id",
+        "predict m.sumout --data new.csv --keep a --keep id",
+        "predict m.sumout --data new.csv --keep-all",
+        "predict m.sumout --data new.csv --keep name",
+        "predict m.sumout --data digits --keep id",
+    ];
+    insta::assert_snapshot!(lines.map(|line| folder.show(line)).concat());
+}
+
+#[test]
+fn names_that_the_model_never_met() {
+    let folder = folder();
+    folder.write("new.csv", "a,colour,y\n16777217,green,no\n16777217,red,maybe\n");
+    let lines = [
+        "predict m.sumout --data new.csv",
+        "predict m.sumout --data new.csv --unseen missing",
+        "impute m.sumout --data new.csv --unseen missing",
+        "evaluate m.sumout --data new.csv --unseen missing",
+    ];
+    insta::assert_snapshot!(lines.map(|line| folder.show(line)).concat());
+    folder.write("new.csv", "a,colour,y\n16777217,red,maybe\n");
+    assert_eq!(folder.run("predict m.sumout --data new.csv").code, 0, "the class is what is asked for");
+    assert_eq!(folder.run("impute m.sumout --data new.csv").code, 0);
+    assert_eq!(folder.run("evaluate m.sumout --data new.csv").code, 2);
+}
+
+#[test]
+fn a_number_out_of_this_world_gets_a_word() {
+    let folder = folder();
+    folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");
+    let said = folder.run("predict m.sumout --data new.csv").stderr;
+    let expected = "row 2 is too far from all that was learned to tell classes apart: its posterior is no answer";
+    assert_eq!(said, format!("warning: {expected}\n"));
+}
+
+#[test]
+fn a_model_remembers_what_is_missing() {
+    let folder = folder();
+    folder.write("new.csv", "a,colour\n?,?\n");
+    folder.write("empty.csv", "a,colour\n,\n");
+    assert_eq!(
+        folder.run("predict m.sumout --data new.csv").stdout,
+        folder.run("predict m.sumout --data empty.csv").stdout
+    );
+    folder.write("new.csv", "a,colour\n-999.0,red\n");
+    let told = folder.run("predict m.sumout --data new.csv --na -999");
+    folder.write("new.csv", "a,colour\n,red\n");
+    assert_eq!(told.stdout, folder.run("predict m.sumout --data new.csv").stdout);
+}
+
+#[test]
+fn doubtful_tables() {
+    let folder = Folder::new();
+    let mut shown = String::new();
+    let mut case = |name: &str, head: &str, row: &dyn Fn(usize) -> String, more: &str| {
+        let rows: String = (0..60).map(|i| row(i) + "\n").collect();
+        folder.write(&format!("{name}.csv"), &format!("{head}\n{rows}"));
+        let line = format!("train --data {name}.csv {more} --steps 3 --out a.sumout");
+        let run = folder.run(&line);
+        shown.push_str(&format!("$ sumout {line}\n{}[exit code {}]\n\n", run.stderr, run.code));
+    };
+    let x = |i: usize| i * 7 % 11;
+    case("one", "x,y", &|i| format!("{},yes", x(i)), "--target y");
+    case("none", "x,y", &|i| format!("{},", x(i)), "--target y");
+    case("comma", "x;y", &|i| format!("{},5;{}", x(i), x(i)), "");
+    case("price", "x,y", &|i| format!("{},{}.5", x(i), i), "--target y");
+    case("word", "x,name", &|i| format!("{},n{i}", x(i)), "");
+    case("number", "id,x", &|i| format!("{i},{}", x(i)), "");
+    case("empty", "x,gone", &|i| format!("{},", x(i)), "");
+    case("nothing", "x,gone", &|_| ",".to_owned(), "");
+    case("outlier", "x,y", &|i| format!("{},{}", if i == 9 { "3e38".to_owned() } else { x(i).to_string() }, x(i)), "");
+    insta::assert_snapshot!(shown);
+}

@@ -1,0 +1,138 @@
+//! What suits a table: from its kinds of columns, its rows and its classes to a structure, settings and scaling.
+//!
+//! ```
+//! use sumout::structure::Kind;
+//! use sumout::tables::for_table;
+//! use sumout::train::{Data, Trainer};
+//! let hole = f32::NAN;
+//! let values = [170.0, 1.0, 182.0, hole, hole, 0.0, 165.0, 0.0]; // 4 rows: a number and one of 2 categories
+//! let chosen = for_table(&[Kind::Gaussian, Kind::Categorical(2)], &values, 2)?;
+//! let mut model = sumout::Model::random(chosen.structure, 1.0, 1);
+//! model.scaling = chosen.scaling;
+//! let trainer = Trainer::new(model, chosen.settings, &Data::new(&values, &[1, 1, 0, 0]))?;
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::dependence::order_columns;
+use crate::error::Result;
+use crate::model::Scaling;
+use crate::optim::Schedule;
+use crate::presets::Preset;
+use crate::settings::{Prior, Settings};
+use crate::start::LeafStart;
+use crate::structure::{Kind, Structure};
+
+/// Structure, settings and scaling for the rows (n, kinds) of a table.
+pub fn for_table(kinds: &[Kind], values: &[f32], classes: usize) -> Result<Preset> {
+    let rows = values.len() / kinds.len().max(1);
+    Ok(Preset {
+        structure: ColumnPlan::for_rows(rows).structure(kinds, values, classes)?,
+        settings: settings(rows),
+        scaling: standardise(kinds, values),
+    })
+}
+
+/// Trees over columns: how many components and channels, and in which order columns meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnPlan {
+    /// M.
+    pub components: usize,
+    /// Of each level; the last serves all above.
+    pub channels: Vec<usize>,
+    /// How many neighbours meet at each level.
+    pub window: usize,
+    /// The local structures, in the order in which they meet; `None` to learn it.
+    pub groups: Option<Vec<Vec<u32>>>,
+}
+
+impl ColumnPlan {
+    /// What suits so many rows: the more there are, the more can be told apart.
+    pub fn for_rows(rows: usize) -> Self {
+        let (components, channels) = match rows {
+            0..1_000 => (4, 48),
+            1_000..10_000 => (6, 64),
+            10_000..100_000 => (8, 64),
+            _ => (12, 96),
+        };
+        Self { components, channels: vec![channels], window: 2, groups: None }
+    }
+
+    /// The structure over the columns of (n, kinds) values.
+    pub fn structure(&self, kinds: &[Kind], values: &[f32], classes: usize) -> Result<Structure> {
+        let learned = || order_columns(kinds, values).into_iter().map(|column| vec![column]).collect();
+        let groups = self.groups.clone().unwrap_or_else(learned);
+        Structure::columns(kinds, &groups, self.window, self.components, &self.channels, classes)
+    }
+}
+
+/// Numbers get mean 0 and variance 1 over what is observed; categories stay as they are.
+pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
+    let width = kinds.len();
+    let mut scaling = Scaling { offset: vec![0.0; width], scale: vec![1.0; width] };
+    for (column, _) in kinds.iter().enumerate().filter(|(_, kind)| **kind == Kind::Gaussian) {
+        let seen = || values.iter().skip(column).step_by(width).filter(|x| !x.is_nan()).map(|&x| f64::from(x));
+        let count = seen().count().max(1) as f64;
+        let mean = seen().sum::<f64>() / count;
+        let variance = seen().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        let scale = (1.0 / variance.sqrt()) as f32;
+        scaling.offset[column] = mean as f32;
+        if scale.is_finite() {
+            scaling.scale[column] = scale.max(f32::MIN_POSITIVE); // a constant column keeps its own unit
+        }
+    }
+    scaling
+}
+
+/// Settings that suit tables of 100 to 1,000,000 rows.
+///
+/// Chosen on iris, wine, breast cancer, diabetes in three classes, digits (300 and 1,200 rows) and made-up tables of 400,
+/// 2,000 and 12,000 rows, with 0, 25 and 50 % of the numbers missing, a split or more of each; then judged once on other
+/// splits. A small table is learned by heart after some hundreds of steps, so it gets few, wide leaves (the floor of the
+/// variance) and more numbers dropped. Keeping rows aside to stop early lost more than it gained, and so did a larger
+/// generative weight.
+pub fn settings(rows: usize) -> Settings {
+    let batch = if rows < 100_000 { 128 } else { 512 };
+    // Every row is seen sixty times, those of small tables more often.
+    let steps = (60 * rows / batch).clamp(300, 20_000);
+    let (drop_inputs, floor) = match rows {
+        0..1_000 => (0.4, 0.3),
+        1_000..10_000 => (0.3, 0.2),
+        _ => (0.3, 0.1),
+    };
+    Settings {
+        steps,
+        batch,
+        rate: 0.05,
+        schedule: Schedule::Cosine,
+        generative: 0.1,
+        drop_inputs,
+        leaf_rate: 0.5,
+        leaves: LeafStart { floor, ..LeafStart::default() },
+        prior: Prior::Labels,
+        validate_every: steps / 10,
+        ..Settings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_standardised_and_categories_are_not() {
+        let kinds = [Kind::Gaussian, Kind::Categorical(2), Kind::Gaussian];
+        let values = [1.0, 0.0, 7.0, f32::NAN, 1.0, 7.0, 5.0, 0.0, f32::NAN];
+        let chosen = for_table(&kinds, &values, 1).unwrap();
+        assert_eq!((chosen.scaling.offset, chosen.scaling.scale), (vec![3.0, 0.0, 7.0], vec![0.5, 1.0, 1.0]));
+        assert_eq!((chosen.structure.width(), chosen.structure.classes), (3, 1));
+        let huge = standardise(&[Kind::Gaussian], &[3e38, -3e38]);
+        assert!(3e38 * huge.scale[0] < 10.0, "{huge:?}");
+    }
+
+    #[test]
+    fn settings_are_valid_for_any_number_of_rows() {
+        for rows in [1, 100, 5_000, 50_000, 1_000_000] {
+            settings(rows).check().unwrap();
+        }
+    }
+}
