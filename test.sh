@@ -5,9 +5,9 @@ cd "$(dirname "$0")"
 
 # Build outputs live in the user's cache, so that a fresh clone need not build everything again.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sumout/target}"
-log=$(mktemp)
-venv=$(mktemp -d)
-trap 'rm -rf "$log" "$venv"' EXIT
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+log="$room/log"
 passed=0
 
 step() {
@@ -25,10 +25,31 @@ tests() {
   passed=$((passed + count))
 }
 
-if ! command -v cc >/dev/null; then
+# Runs a script of tests and adds up the lines that say ok.
+scripts() {
+  printf '\n== %s\n' "$*"
+  "$@" 2>&1 | tee "$log"
+  passed=$((passed + $(grep -c '^ok ' "$log")))
+}
+
+# Installs packages of Debian unless the program is there.
+need() {
+  command -v "$1" >/dev/null && return
   step apt-get update -qq
-  step apt-get install -y -qq gcc libc6-dev
-fi
+  step apt-get install -y -qq "${@:2}"
+}
+
+# A fresh Python environment of that name with packages in it.
+environment() {
+  if ! python3 -m venv "$room/$1" >/dev/null 2>&1; then
+    step apt-get update -qq
+    step apt-get install -y -qq python3 python3-venv
+    step python3 -m venv --clear "$room/$1"
+  fi
+  step "$room/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
+}
+
+need cc gcc libc6-dev
 command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&2; exit 1; }
 
 step cargo fmt --all --check
@@ -37,16 +58,19 @@ tests cargo test --release --workspace --locked
 # With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
+
+step cargo build --release --locked
+export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 
+# The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
+need chromedriver chromium chromium-driver
+environment serve pyarrow==26.0.1 schemathesis==4.32.5
+scripts "$room/serve/bin/python" web/test/api.py
+scripts "$room/serve/bin/python" web/test/page.py
+
 # The Python package, built and installed in a fresh environment as a user would.
-if ! python3 -m venv "$venv" >/dev/null 2>&1; then
-  step apt-get update -qq
-  step apt-get install -y -qq python3-venv
-  step python3 -m venv "$venv"
-fi
-step "$venv/bin/pip" install --quiet --disable-pip-version-check "./python[test]"
-step cargo build --release --locked
-SUMOUT="$CARGO_TARGET_DIR/release/sumout" tests "$venv/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
+environment python "./python[test]"
+tests "$room/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 
 printf '\n%d passed, 0 failed\n' "$passed"

@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use crate::{bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, train};
+use crate::{bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, serve, train};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -28,6 +28,7 @@ pub enum Command {
     Sample(sample::Args),
     Explain(explain::Args),
     Inspect(inspect::Args),
+    Serve(serve::Args),
     Bench(bench::Args),
     /// Data sets that can be used by name
     #[command(subcommand)]

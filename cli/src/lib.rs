@@ -20,6 +20,7 @@ pub mod impute;
 pub mod sample;
 pub mod explain;
 pub mod inspect;
+pub mod serve;
 pub mod bench;
 pub mod data;
 pub mod report;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use sumout_cli::args::{Args, Command, Data};
 use sumout_cli::progress::Patient;
 use sumout_cli::{
-    bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake, predict, sample, train,
+    bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake, predict, sample, serve,
+    train,
 };
 
 fn main() -> ExitCode {
@@ -46,6 +47,7 @@ fn run(args: &Args) -> Result<()> {
         Command::Sample(args) => sample::run(args)?,
         Command::Explain(args) => explain::run(args)?,
         Command::Inspect(args) => inspect::run(args, &mut out)?,
+        Command::Serve(args) => serve::run(args, &mut out)?,
         Command::Bench(args) => bench::run(args, &mut out)?,
         Command::Data(Data::List) => data::list(&mut out)?,
         Command::Data(Data::Get { name, to }) => data::get(name, to.as_deref(), &mut out, &mut io::stderr())?,

@@ -32,7 +32,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 /// A span that can only be a path of this repository: a known folder first, or a known ending.
 fn is_path(span: &str) -> bool {
-    let folders = ["engine/", "cli/", "python/", "docs/", ".ci/", ".github/"];
+    let folders = ["engine/", "cli/", "python/", "web/", "docs/", ".ci/", ".github/"];
     let whole = span.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
     let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
     whole && (folders.iter().any(|folder| span.starts_with(folder)) || named.contains(&span))

@@ -143,7 +143,7 @@ impl CsvRecords {
 }
 
 /// The separator that stands most often in the first line, outside of quotes.
-fn delimiter(start: &[u8]) -> u8 {
+pub fn delimiter(start: &[u8]) -> u8 {
     let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let outside = |wanted: u8| {
         let mut quoted = false;

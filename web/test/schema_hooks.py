@@ -1,0 +1,35 @@
+"""What a schema cannot say: bodies in CSV, JSON lines and Arrow that fit the model of flowers, for schemathesis."""
+
+import io
+import json
+
+import pyarrow as pa
+import schemathesis
+from hypothesis import strategies as st
+
+number = st.none() | st.floats(-1e6, 1e6, width=32)
+row = st.tuples(number, number, st.sampled_from([None, "red", "blue", "white"]))
+rows = st.lists(row, max_size=5)
+
+
+def as_csv(rows):
+    lines = [",".join("" if cell is None else str(cell) for cell in row) for row in rows]
+    return "\n".join(["width,length,colour", *lines, ""]).encode()
+
+
+def as_lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def as_arrow(rows):
+    schema = pa.schema([("width", pa.float32()), ("length", pa.float64()), ("colour", pa.string())])
+    table = pa.Table.from_pylist([dict(zip(schema.names, row)) for row in rows], schema)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+schemathesis.openapi.media_type("text/csv", rows.map(as_csv))
+schemathesis.openapi.media_type("application/x-ndjson", rows.map(as_lines))
+schemathesis.openapi.media_type("application/vnd.apache.arrow.stream", rows.map(as_arrow))

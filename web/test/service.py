@@ -1,0 +1,81 @@
+"""Starts `sumout serve` for a test and ends it."""
+
+import json
+import os
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+PROGRAM = os.environ["SUMOUT"]
+
+
+def sumout(*arguments):
+    subprocess.run([PROGRAM, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def flowers(rows):
+    """A table with holes: three kinds of flowers."""
+    lines = ["width,length,colour,species"]
+    for i in range(rows):
+        kind = i % 3
+        width = "" if i % 7 == 3 else f"{1 + kind + i * 5 % 17 / 10:.1f}"
+        length = "" if i % 5 == 4 else f"{2 + 2 * kind + i * 11 % 17 / 10:.1f}"
+        colour = "" if i % 11 == 6 else ["red", "blue", "red", "white"][(kind + i // 30) % 4]
+        lines.append(f"{width},{length},{colour},{['iris', 'rose', 'tulip'][kind]}")
+    return "\n".join(lines) + "\n"
+
+
+class Service:
+    """Two models, of digits and of flowers, each trained for a few seconds."""
+
+    def __init__(self, *options, models=("digits", "flowers")):
+        self.folder = tempfile.TemporaryDirectory()
+        path = lambda name: os.path.join(self.folder.name, name)
+        with open(path("flowers.csv"), "w") as file:
+            file.write(flowers(150))
+        if "flowers" in models:
+            sumout("train", "--data", path("flowers.csv"), "--target", "species", "--out", path("flowers.sumout"), "--steps", 200)
+        if "digits" in models:
+            sumout("train", "--data", "digits", "--out", path("digits.sumout"), "--steps", 250)
+        files = [path(f"{name}.sumout") for name in models]
+        command = [PROGRAM, "serve", *files, "--listen", "127.0.0.1:0", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.base = line.split(" on ")[1].split(" ")[0]
+        self.path = path
+
+    def ask(self, path, body=None, kind="application/json", accept=None):
+        """Status and bytes of an answer."""
+        headers = {"content-type": kind, **({"accept": accept} if accept else {})}
+        request = urllib.request.Request(self.base + path, body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def json(self, path, rows=None):
+        status, text = self.ask(path, None if rows is None else json.dumps({"rows": rows}).encode())
+        assert status == 200, (status, text)
+        return json.loads(text)
+
+    def close(self):
+        self.process.terminate()
+        code = self.process.wait(timeout=60)
+        self.folder.cleanup()
+        assert code == 0, code
+
+
+def run(tests, service):
+    """Runs functions of the service, prints what passed, and ends with their number."""
+    failed = 0
+    for test in tests:
+        try:
+            test(service)
+            print(f"ok      {test.__name__.replace('_', ' ')}", flush=True)
+        except Exception as error:  # noqa: BLE001: whatever it is, the others run too
+            failed += 1
+            print(f"FAILED  {test.__name__.replace('_', ' ')}: {type(error).__name__}: {error}", flush=True)
+    print(f"{len(tests) - failed} of {len(tests)} passed")
+    return failed
