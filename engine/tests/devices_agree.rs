@@ -324,3 +324,30 @@ fn the_preset_agrees() {
         assert!(worst <= tolerance, "{precision:?}: {worst:e}");
     }
 }
+
+/// Large batches take other kernels: larger tiles, sums in parts.
+#[test]
+fn large_batches_agree() {
+    let Some(ordinal) = card() else { return };
+    let preset = preset("mnist-ht").unwrap();
+    let draw = &mut Draw::new(6);
+    let rows = 4096;
+    let number = |draw: &mut Draw| if draw.0.chance(0.7) { 0.0 } else { draw.0.below(256) as f32 };
+    let values: Vec<f32> = (0..rows * 784).map(|_| number(draw)).collect();
+    let labels: Vec<i64> = (0..rows as i64).map(|row| row % 10).collect();
+    let mut model = Model::random(preset.structure.clone(), 1.0, 3);
+    model.scaling = preset.scaling;
+    let data = Data::new(&values, &labels);
+    let rule = Rule::Sgd { momentum: 0.5 };
+    let settings = Settings { batch: rows, rule, rate: 1.0, leaf_rate: 0.01, ..preset.settings };
+    train_alike(&model, &settings, &data, 2, "a large batch");
+    let losses = |device: Device, precision: Precision| -> Vec<f64> {
+        let mut trainer = Trainer::new(model.clone(), settings.clone(), &data).unwrap();
+        trainer.use_device(device, precision).unwrap();
+        (0..2).map(|_| trainer.advance(&data).unwrap().objective(0.01)).collect()
+    };
+    let (exact, ours) = (losses(Device::Cpu, Precision::F32), losses(Device::Cuda(ordinal), Precision::Tf32));
+    for (exact, ours) in exact.iter().zip(ours) {
+        assert!((exact - ours).abs() < 1e-3 * exact.abs(), "tf32: {ours} {exact}");
+    }
+}
