@@ -5,8 +5,9 @@ cd "$(dirname "$0")"
 
 # Build outputs live in the user's cache, so that a fresh clone need not build everything again.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sumout/target}"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+log="$room/log"
 passed=0
 
 step() {
@@ -15,12 +16,12 @@ step() {
   passed=$((passed + 1))
 }
 
-# Runs tests, shows them, and adds up what passed. The exit status is cargo's (pipefail).
+# Runs tests, shows them, and adds up what passed, of cargo or of pytest. The exit status is theirs (pipefail).
 tests() {
   printf '\n== %s\n' "$*"
   "$@" 2>&1 | tee "$log"
   local count
-  count=$(awk '/^test result: ok\./ { n += $4 } END { print n + 0 }' "$log")
+  count=$(awk '/^test result: ok\./ { n += $4 } / passed.* in [0-9.]+s/ { for (i = 2; i <= NF; i++) if ($i ~ /^passed/) n += $(i - 1) } END { print n + 0 }' "$log")
   passed=$((passed + count))
 }
 
@@ -38,25 +39,38 @@ need() {
   step apt-get install -y -qq "${@:2}"
 }
 
+# A fresh Python environment of that name with packages in it.
+environment() {
+  if ! python3 -m venv "$room/$1" >/dev/null 2>&1; then
+    step apt-get update -qq
+    step apt-get install -y -qq python3 python3-venv
+    step python3 -m venv --clear "$room/$1"
+  fi
+  step "$room/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
+}
+
 need cc gcc libc6-dev
 command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&2; exit 1; }
 
 step cargo fmt --all --check
 step cargo clippy --release --workspace --all-targets --locked -- -D warnings
 tests cargo test --release --workspace --locked
+# With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
+step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli --features cuda -- -D warnings
+tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
+
+step cargo build --release --locked
+export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
+RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
 need chromedriver chromium chromium-driver
-need python3 python3 python3-venv
-venv="${XDG_CACHE_HOME:-$HOME/.cache}/sumout/venv-serve"
-if ! "$venv/bin/python" -c 'import pyarrow, schemathesis' 2>/dev/null; then
-  python3 -m venv "$venv" || { need python3-venv python3-venv; python3 -m venv --clear "$venv"; }
-  step "$venv/bin/pip" install -q pyarrow==26.0.1 schemathesis==4.32.5
-fi
-step cargo build --release --locked
-export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
-scripts "$venv/bin/python" web/test/api.py
-scripts "$venv/bin/python" web/test/page.py
-RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
+environment serve pyarrow==26.0.1 schemathesis==4.32.5
+scripts "$room/serve/bin/python" web/test/api.py
+scripts "$room/serve/bin/python" web/test/page.py
+
+# The Python package, built and installed in a fresh environment as a user would.
+environment python "./python[test]"
+tests "$room/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 
 printf '\n%d passed, 0 failed\n' "$passed"

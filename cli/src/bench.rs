@@ -1,46 +1,42 @@
 //! `sumout bench`: how fast this machine trains and scores a preset on random images, and what it could do at most.
 
+use crate::devices::Chosen;
 use crate::mistake::mistake;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io::Write;
-use std::sync::OnceLock;
 use std::time::Instant;
 use sumout::Model;
 use sumout::batch::Batch;
 use sumout::circuit::{Activations, Keep};
+use sumout::cuda::Scoring;
+use sumout::device::{Device, Precision};
 use sumout::kernel::arch;
 use sumout::mixing::{Mixing, Simplex};
 use sumout::presets::{Preset, preset};
 use sumout::random::{Purpose, Stream};
-use sumout::train::{Data, Settings, Trainer};
+use sumout::root::ScoreGuard;
+use sumout::train::{Data, Proceed, Settings, Trainer};
 use sumout::weights::Prepared;
-
-/// What computes.
-#[derive(Clone, Copy, Debug, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Device {
-    /// The processor
-    Cpu,
-}
 
 /// Measure how fast this machine trains and scores a preset
 ///
 /// Jobs: train (everything observed), train-preset (with the preset's random holes), score, and limit: the best rate of
 /// large matrix products with the engine's own kernel, in GFLOP/s.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Which model
     #[arg(long, default_value = "mnist-ht")]
     preset: String,
+    /// So many times its components and channels
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    wider: usize,
     /// Rows of a batch
     #[arg(long, value_name = "ROWS", default_value_t = 128)]
     batch: usize,
-    /// What computes
-    #[arg(long, value_enum, default_value_t = Device::Cpu)]
-    device: Device,
+    #[command(flatten)]
+    chosen: Chosen,
     /// Rounds of each job, of which the fastest counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -56,7 +52,7 @@ pub struct Args {
 struct Line {
     peer: &'static str,
     job: &'static str,
-    device: Device,
+    device: String,
     batch: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     samples_per_s: Option<f64>,
@@ -68,20 +64,30 @@ struct Line {
 
 /// Measures and prints.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
-    let preset = preset(&args.preset)?;
+    let mut preset = preset(&args.preset)?;
+    for tree in &mut preset.structure.trees {
+        tree.components *= args.wider;
+        tree.levels.iter_mut().for_each(|level| level.channels *= args.wider);
+    }
+    preset.structure.check()?;
     if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
         return Err(mistake("expected a batch from 1 to 65536 rows, and at least one round of one step"));
     }
+    let (device, precision) = args.chosen.ready(Precision::Tf32)?;
     let edges = preset.structure.multiply_adds();
     if !args.json {
-        writeln!(out, "{} on {} threads, batches of {}", args.preset, rayon::current_num_threads(), args.batch)?;
+        let what = match device {
+            Device::Cpu => format!("{} threads", rayon::current_num_threads()),
+            Device::Cuda(_) => format!("{device} in {precision:?}"),
+        };
+        writeln!(out, "{} on {what}, batches of {}", args.preset, args.batch)?;
     }
     let mut say = |job, seconds: f64, products: Option<f64>| -> Result<()> {
         let rate = |count: f64| (10.0 * count / seconds).round() / 10.0;
         let line = Line {
             peer: "sumout",
             job,
-            device: args.device,
+            device: device.to_string(),
             batch: args.batch,
             samples_per_s: products.is_none().then(|| rate(args.batch as f64)),
             edges: products.is_none().then_some(edges),
@@ -97,6 +103,11 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let random = RandomImages::new(&preset, args.batch);
     let holes = Settings { batch: args.batch, steps: 1_000_000, ..preset.settings.clone() };
     let open = Settings { drop_inputs: 0.0, drop_nodes: vec![], shift: 0, ..holes.clone() };
+    if let Device::Cuda(ordinal) = device {
+        say("train", train_on_card(args, &random, open, (device, precision))?, None)?;
+        say("train-preset", train_on_card(args, &random, holes, (device, precision))?, None)?;
+        return say("score", score_on_card(args, &random, (ordinal, precision))?, None);
+    }
     say("train", train(args, &random, open)?, None)?;
     say("train-preset", train(args, &random, holes)?, None)?;
     say("score", score(args, &random), None)?;
@@ -144,15 +155,50 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
-    let (mut activations, mut frame, logs) = (Activations::new(), Batch::default(), OnceLock::new());
+    let (mut activations, mut frame, guard) = (Activations::new(), Batch::default(), ScoreGuard::default());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
         activations.upward(&model.structure, &prepared, &frame, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &logs, &frame);
+        activations.guard_scores(&model.structure, &model.weights, &guard, &frame);
         Ok(())
     });
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail
+}
+
+/// Seconds of a step on a GPU that has the data.
+fn train_on_card(args: &Args, random: &RandomImages, settings: Settings, on: (Device, Precision)) -> Result<f64> {
+    let data = Data::new(&random.values, &random.labels);
+    let mut trainer = Trainer::new(random.model.clone(), settings, &data)?;
+    trainer.use_device(on.0, on.1)?;
+    trainer.look_every(args.steps);
+    let (mut start, mut best, mut rounds) = (Instant::now(), f64::INFINITY, 0);
+    trainer.run(&data, None, &mut |_, progress| {
+        if progress.step.is_multiple_of(args.steps) {
+            if rounds > 0 {
+                best = best.min(start.elapsed().as_secs_f64() / args.steps as f64);
+            }
+            (start, rounds) = (Instant::now(), rounds + 1);
+        }
+        if rounds > args.rounds { Proceed::Stop } else { Proceed::Continue }
+    })?;
+    Ok(best)
+}
+
+/// Seconds of scoring one batch that lies on a GPU; scores stay there.
+fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> Result<f64> {
+    let model = &random.model;
+    let prepared = Prepared::new(&model.weights);
+    let mut scoring = Scoring::new(on, &model.structure, &model.weights, &prepared, args.batch, false)?;
+    let mut frame = Batch::default();
+    model.fill(&random.values[..args.batch * model.structure.width()], (0, 0), &mut frame);
+    scoring.lay(&frame)?;
+    let round = Args { steps: 1, ..args.clone() };
+    let seconds = best_of(&round, || {
+        (0..args.steps).try_for_each(|_| scoring.queue(false))?;
+        Ok(scoring.wait()?)
+    })?;
+    Ok(seconds / args.steps as f64)
 }
 
 /// Seconds and operations of the fastest large product of the engine's own kernel: 2048 rows, 2048 channels out, and
@@ -160,7 +206,7 @@ fn score(args: &Args, random: &RandomImages) -> f64 {
 fn limit(args: &Args) -> (f64, f64) {
     const SIDE: usize = 2048;
     const ROWS: usize = 256; // of a task, so that a panel is used often before the next one comes
-    let args = Args { steps: args.steps.min(5), preset: String::new(), ..*args };
+    let args = Args { steps: args.steps.min(5), ..args.clone() };
     let arch = arch();
     let measure = |depth: usize| {
         let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)));

@@ -27,6 +27,7 @@ pub mod png;
 pub mod table_csv;
 pub mod json_lines;
 pub mod parquet;
+pub mod survey;
 pub mod columns;
 pub mod output;
 pub mod catalog;

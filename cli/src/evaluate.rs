@@ -1,6 +1,7 @@
 //! `sumout evaluate`: accuracy and log-likelihood under holes of every kind.
 
 use crate::datasets::{Chunk, Keep};
+use crate::devices::Chosen;
 use crate::input::Input;
 use crate::mistake::mistake;
 use crate::models::{self, layout_of};
@@ -38,6 +39,8 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// What one kind of holes gave.
@@ -59,7 +62,7 @@ pub struct Outcome {
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let mut members = Vec::new();
     for path in &args.models {
-        members.push((path, Predictor::new(models::load(path)?)));
+        members.push((path, args.chosen.predictor(models::load(path)?)?));
     }
     check_members(&members)?;
     let grid = grid_of(members[0].1.model());

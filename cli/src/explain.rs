@@ -1,12 +1,12 @@
 //! `sumout explain`: what one neuron stands for.
 
 use crate::datasets::{Output, OutputFormat, fields_of};
+use crate::devices::Chosen;
 use crate::input::Drawn;
 use crate::models::{self, layout_of};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use sumout::queries::Predictor;
 use sumout::sampling::{Neuron, View};
 
 /// How a neuron is shown.
@@ -45,12 +45,14 @@ pub struct Args {
     count: usize,
     #[command(flatten)]
     out: Drawn,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Asks and writes.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let neuron = Neuron { tree: args.tree, layer: args.level, node: args.node, channel: args.channel };
     let view = match args.how {
         How::Samples => View::Samples { count: args.count, seed: args.out.seed },

@@ -1,6 +1,7 @@
 //! `sumout impute`: fills holes with their exact mean, the mode, or a draw, however many rows there are.
 
 use crate::datasets::{Chunk, Field, FieldKind, Keep, Layout, Output, OutputFormat, Value, Written, fields_of};
+use crate::devices::Chosen;
 use crate::input::{Drawn, Input};
 use crate::mistake::mistake;
 use crate::models::{self, class_of};
@@ -47,12 +48,14 @@ pub struct Args {
     variance: Option<String>,
     #[command(flatten)]
     out: Drawn,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
     // Arrays and pictures hold the numbers of the model and nothing else.
     let keep = if matches!(format, OutputFormat::Npy | OutputFormat::Png) { Keep::Nothing } else { Keep::All };

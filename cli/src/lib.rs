@@ -13,6 +13,7 @@ pub mod tables;
 pub mod plan;
 pub mod progress;
 pub mod train;
+pub mod devices;
 pub mod evaluate;
 pub mod predict;
 pub mod impute;

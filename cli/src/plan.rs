@@ -31,6 +31,7 @@ use std::fmt;
 use std::fs;
 use std::marker::PhantomData;
 use std::path::Path;
+use sumout::images;
 use sumout::model::Scaling;
 use sumout::presets::{PRESETS, Preset, preset};
 use sumout::settings::Settings;
@@ -157,15 +158,15 @@ impl Plan {
     fn structure(&self, table: &Table) -> Result<Preset> {
         let (rows, classes) = (table.rows(), table.classes().max(1));
         if let Some(name) = &self.preset {
-            return Ok(Preset { scaling: tables::image_scaling(&table.values), ..preset(name)? });
+            return Ok(Preset { scaling: images::scaling(&table.values), ..preset(name)? });
         }
         if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
-            let mut specs = vec![tables::image_spec(shape); self.image.len().max(1)];
+            let mut specs = vec![images::spec(shape.height, shape.width, shape.channels); self.image.len().max(1)];
             specs.iter_mut().zip(&self.image).for_each(|(spec, image)| image.change(spec));
             let real = specs[0].kind == Kind::Gaussian;
-            let scaling = if real { tables::image_scaling(&table.values) } else { Scaling::default() };
+            let scaling = if real { images::scaling(&table.values) } else { Scaling::default() };
             let structure = Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
-            return Ok(Preset { structure, settings: tables::image_settings(rows), scaling });
+            return Ok(Preset { structure, settings: images::settings(rows), scaling });
         }
         if !self.image.is_empty() {
             let message =
@@ -227,7 +228,7 @@ impl ImageTable {
         let side = |frame: usize, shift: usize, patch: usize| (frame + shift).div_ceil(patch.max(1));
         let (down, right) =
             (side(spec.frame.0, spec.grid_shift.0, spec.patch.0), side(spec.frame.1, spec.grid_shift.1, spec.patch.1));
-        spec.levels = levels.unwrap_or_else(|| tables::image_levels(down.max(right)));
+        spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
     }
 }
 
@@ -293,7 +294,7 @@ mod tests {
         let structure = Plan::parse(text, "p.toml").unwrap().for_data(&image()).unwrap().structure;
         let tree = &structure.trees[0];
         assert_eq!((tree.positions.len(), tree.components, tree.levels[0].matrices()), (8, 3, 4));
-        let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
+        let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\nwindow = 2\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
         let structure = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().structure;
         let inputs: Vec<u32> = structure.trees[0].positions.iter().flat_map(|p| p.inputs.clone()).collect();
         assert_eq!((inputs, structure.trees[0].top_channels()), (vec![1, 2, 0], 7));

@@ -1,6 +1,7 @@
 //! `sumout predict`: class, posterior and log-likelihood of every row, however many there are.
 
 use crate::datasets::{Field, FieldKind, Layout, Output, OutputFormat, Value, Written};
+use crate::devices::Chosen;
 use crate::input::{Input, KeepArgs};
 use crate::mistake::say;
 use crate::models::{self, layout_of};
@@ -8,7 +9,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
 use sumout::kernel::log_sum_exp;
-use sumout::queries::{Predictor, argmax_rows, softmax_rows};
+use sumout::queries::{argmax_rows, softmax_rows};
 
 /// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
 const FARTHEST: f64 = 1e12;
@@ -25,12 +26,14 @@ pub struct Args {
     /// Where answers go: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Predicts chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let classes = predictor.model().structure.classes;
     let rows = args.input.open_unlabelled(predictor.model(), args.keep.keep())?;
     let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();

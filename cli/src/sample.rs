@@ -1,12 +1,12 @@
 //! `sumout sample`: new rows, drawn from what a model has learned.
 
 use crate::datasets::{Output, OutputFormat, Value, fields_of};
+use crate::devices::Chosen;
 use crate::impute::{label_field, seed_at};
 use crate::input::Drawn;
 use crate::models::{self, class_of, layout_of};
 use anyhow::Result;
 use std::path::PathBuf;
-use sumout::queries::Predictor;
 
 /// Rows drawn at once.
 const PIECE: usize = 1024;
@@ -24,12 +24,14 @@ pub struct Args {
     class: Option<String>,
     #[command(flatten)]
     out: Drawn,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Draws piece by piece.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
-    let mut predictor = Predictor::new(models::load(&args.model)?);
+    let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
     let layout = layout_of(predictor.model());
     let mut fields = fields_of(&layout);

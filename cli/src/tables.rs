@@ -1,9 +1,8 @@
-//! What a model needs to know of the data it learns from: kinds and names; and what suits images.
+//! What a model needs to know of the data it learns from: kinds and names.
 
-use crate::datasets::{Column, ColumnKind, Layout, Shape, Table};
-use sumout::model::{About, Scaling};
-use sumout::settings::Settings;
-use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing};
+use crate::datasets::{Column, ColumnKind, Layout, Table};
+use sumout::model::About;
+use sumout::structure::Kind;
 
 /// What every column of a table may be.
 pub fn kinds(layout: &Layout) -> Vec<Kind> {
@@ -12,12 +11,6 @@ pub fn kinds(layout: &Layout) -> Vec<Kind> {
         _ => Kind::Gaussian,
     };
     (0..layout.width).map(|column| kind(layout.columns.get(column))).collect()
-}
-
-/// Images get numbers from 0 to 1: bytes are divided by 255.
-pub fn image_scaling(values: &[f32]) -> Scaling {
-    let largest = values.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
-    Scaling::uniform(0.0, 1.0 / if largest <= 1.0 { 1.0 } else { largest.max(255.0) })
 }
 
 /// Columns that number the rows: nothing can be learned from them.
@@ -69,45 +62,9 @@ pub fn names(table: &Table) -> About {
     }
 }
 
-/// A deep tree over images of any size: patches of 2 × 2, windows of 2 × 2 until one node is left.
-pub fn image_spec(shape: Shape) -> ImageSpec {
-    const BORDER: usize = 4; // room for shifts
-    let frame = (shape.height + BORDER, shape.width + BORDER);
-    let levels = image_levels(frame.0.max(frame.1).div_ceil(2));
-    let components = if shape.channels == 1 { 32 } else { 64 };
-    ImageSpec { frame, levels, ..ImageSpec::new(shape.height, shape.width, shape.channels, (2, 2), components) }
-}
-
-/// Windows of 2 × 2 until one node is left of so many × so many patches.
-pub fn image_levels(mut side: usize) -> Vec<LevelSpec> {
-    let mut levels = Vec::new();
-    while side > 1 || levels.is_empty() {
-        let sharing = if levels.is_empty() { Sharing::Pattern(2, 2) } else { Sharing::Own };
-        levels.push(LevelSpec::square(2, (64 << levels.len()).min(512), sharing));
-        side = side.div_ceil(2);
-    }
-    levels
-}
-
-/// The settings of the presets, with steps for so many images.
-pub fn image_settings(rows: usize) -> Settings {
-    let batch = 128;
-    let steps = (40 * rows / batch).clamp(1000, 25_000);
-    Settings {
-        steps,
-        batch,
-        generative: 0.01,
-        drop_inputs: 0.5,
-        drop_nodes: vec![0.0, 0.5],
-        validate_every: steps / 10,
-        ..Settings::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sumout::structure::Structure;
 
     fn column(name: &str, kind: ColumnKind) -> Column {
         Column { name: name.into(), kind }
@@ -137,22 +94,5 @@ mod tests {
         let table_of_two = Table { values: counted, ..table };
         assert_eq!(counters(&table_of_two), ["column 'a' numbers the rows; --ignore a leaves it out"]);
         assert_eq!(said, ["column 'a': -3e38 is far from the rest and spoils the scale; --na -3e38 makes it missing"]);
-    }
-
-    #[test]
-    fn images_of_any_size_become_one_node() {
-        for (height, width, channels) in [(28, 28, 1), (1, 1, 1), (32, 32, 3), (5, 90, 1)] {
-            let structure = Structure::image(&image_spec(Shape { height, width, channels }), 10).unwrap();
-            assert_eq!(structure.width(), height * width * channels);
-        }
-        assert_eq!(image_scaling(&[0.0, 0.5, 1.0]).scale, [1.0]);
-        assert_eq!(image_scaling(&[0.0, f32::NAN, 100.0]).scale, [1.0 / 255.0]);
-    }
-
-    #[test]
-    fn settings_are_valid_for_any_number_of_rows() {
-        for rows in [1, 100, 5_000, 50_000, 1_000_000] {
-            image_settings(rows).check().unwrap();
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! `sumout train`: learns a model from data with holes.
 
 use crate::datasets::{self, Request, Split, Table};
+use crate::devices::Chosen;
 use crate::input::{Input, say_ignored};
 use crate::interrupt::{self, Interrupted};
 use crate::mistake::{mistake, say};
@@ -16,6 +17,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use sumout::Model;
+use sumout::device::Precision;
 use sumout::model_file;
 use sumout::random::{Purpose, Stream};
 use sumout::train::{Data, Proceed, Trainer};
@@ -60,15 +62,22 @@ pub struct Args {
     /// Rows of a step
     #[arg(long, value_name = "ROWS")]
     batch: Option<usize>,
+    #[command(flatten)]
+    chosen: Chosen,
 }
 
 /// Trains, and writes the model.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     drop(Staged::create(&args.out)?); // a folder that cannot be written to is better known now
+    let (device, precision) = args.chosen.ready(Precision::Tf32)?;
     let (mut trainer, table, validation) = match &args.resume {
         Some(checkpoint) => resume(args, checkpoint, out)?,
         None => start(args, out)?,
     };
+    trainer.use_device(device, precision)?;
+    if args.checkpoint_every > 0 {
+        trainer.look_every(args.checkpoint_every);
+    }
     let (labels, judged) = (table.labels.as_deref(), validation.as_ref());
     let data = Data::new(&table.values, labels.unwrap_or_default());
     let set = judged.map(|set| Data::new(&set.values, set.labels.as_deref().unwrap_or_default()));
@@ -96,8 +105,9 @@ fn learn(
     let mut stopped = None;
     trainer.run(data, set, &mut |trainer, progress| {
         let done = progress.step == progress.steps;
-        let due = args.checkpoint_every > 0 && progress.step.is_multiple_of(args.checkpoint_every) && !done;
-        let stop = interrupt::requested() && !done;
+        let now = progress.step == trainer.steps_done(); // a GPU is ahead of what it tells
+        let due = args.checkpoint_every > 0 && progress.step.is_multiple_of(args.checkpoint_every) && !done && now;
+        let stop = interrupt::requested() && !done && now;
         failed = report.step(progress, out).and_then(|()| match due || stop {
             true => trainer.checkpoint().map_err(Into::into).and_then(|bytes| models::save(&checkpoint, &bytes)),
             false => Ok(()),

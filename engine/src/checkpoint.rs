@@ -20,9 +20,10 @@
 use crate::error::{Error, Result};
 use crate::leaves::Coordinate;
 use crate::mixing::Simplex;
+use crate::model::Model;
 use crate::model_file::{self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes};
 use crate::optim::Moments;
-use crate::train::{Best, Memory, Settings, Trainer};
+use crate::train::{Best, Memory, Settings, Trainer, with_simplexes};
 use crate::weights::{Prepared, Weights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,16 +43,22 @@ impl Trainer {
         let best_step = self.best.as_ref().map(|best| best.step);
         let state = State { settings: self.settings.clone(), step: self.step, recomputed: self.recomputed, best_step };
         let mut tensors = BTreeMap::new();
-        tensors.insert("weights".to_string(), self.prepared.all().flat_map(Simplex::weights).copied().collect());
-        tensors.insert("first".to_string(), self.memory.all().flat_map(|m| &m.first).copied().collect());
-        tensors.insert("second".to_string(), self.memory.all().flat_map(|m| &m.second).copied().collect());
+        let fetched = self.fetched()?;
+        let (prepared, memory, leaves) = match &fetched {
+            Some((prepared, memory, weights)) => (prepared, memory, weights),
+            None => (&self.prepared, &self.memory, &self.model.weights),
+        };
+        let model = Model { weights: with_simplexes(leaves, prepared), ..self.model.clone() };
+        tensors.insert("weights".to_string(), prepared.all().flat_map(Simplex::weights).copied().collect());
+        tensors.insert("first".to_string(), memory.all().flat_map(|m| &m.first).copied().collect());
+        tensors.insert("second".to_string(), memory.all().flat_map(|m| &m.second).copied().collect());
         let mut doubles = BTreeMap::new();
         if let Some(best) = &self.best {
             tensors.insert("best".to_string(), all_weights(&best.weights));
             doubles.insert("best_score".to_string(), vec![best.score]);
         }
         let state = serde_json::to_value(state).map_err(|error| Error::ModelFile(error.to_string()))?;
-        checkpoint_to_bytes(&Checkpoint { model: self.model(), state, tensors, doubles })
+        checkpoint_to_bytes(&Checkpoint { model, state, tensors, doubles })
     }
 
     /// Goes on where a checkpoint stopped.

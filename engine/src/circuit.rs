@@ -5,9 +5,10 @@
 //! so the number of threads changes no bit.
 
 use crate::batch::{Batch, CHUNK, Layer, Rows, for_each_task};
+use crate::device::Scores;
 use crate::kernel::{Then, arch, padded};
 use crate::leaves;
-use crate::product::{self, Child, GROUP, Scales};
+use crate::product::{self, Child, GROUP, Scales, TINY};
 use crate::structure::{ClassRows, Structure, Tree};
 use crate::weights::Prepared;
 use std::cell::RefCell;
@@ -54,6 +55,14 @@ pub struct Activations {
     pub(crate) root: Root,
     pub(crate) samples: usize,
     pub(crate) recomputed: usize,
+    fetched: Fetched,
+}
+
+/// What a GPU has computed instead; empty where it was asked for less.
+#[derive(Default)]
+struct Fetched {
+    phi: Vec<Vec<Vec<f32>>>, // by tree, layer: (nodes, B, C)
+    flows: Vec<Vec<f32>>,    // by tree: (N, B, M)
 }
 
 /// Makes a buffer at least this long; what it held does not matter.
@@ -125,6 +134,7 @@ impl Activations {
 
     /// Goes up to the tops of the trees through the rows that are listed.
     pub(crate) fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
+        self.fetched = Fetched::default();
         self.samples = batch.rows;
         self.recomputed = 0;
         self.root.by_class = s.class_rows == ClassRows::Identity;
@@ -187,8 +197,35 @@ impl Activations {
         });
     }
 
+    /// Takes the scores of a pass that a GPU has made, and φ of every layer if it was asked for.
+    pub(crate) fn adopt(&mut self, s: &Structure, scores: Scores, phi: Vec<Vec<Vec<f32>>>) {
+        let (k, k_wide) = (s.classes, padded(s.classes));
+        self.samples = scores.lost.len();
+        self.recomputed = 0;
+        self.root.psi.clear();
+        self.root.psi.resize(self.samples * k_wide, 0.0);
+        for (to, from) in self.root.psi.chunks_exact_mut(k_wide).zip(scores.psi.chunks_exact(k)) {
+            to[..k].copy_from_slice(from);
+        }
+        let doubt = |(i, &psi): (usize, &f32)| if psi > TINY { scores.lost[i / k] / psi } else { f32::INFINITY };
+        self.root.doubt = scores.psi.iter().enumerate().map(doubt).collect();
+        self.root.lost = scores.lost;
+        self.root.factor = scores.factor;
+        self.root.log_likelihood = scores.score;
+        self.fetched = Fetched { phi, flows: Vec::new() };
+    }
+
+    /// Takes the leaf flows of a pass that a GPU has made, by tree (N, B, M).
+    pub(crate) fn adopt_flows(&mut self, flows: Vec<Vec<f32>>) {
+        self.fetched.flows = flows;
+    }
+
     /// φ of a node for sample b (mantissas, the largest near one), if the pass computed it.
     pub fn phi(&self, t: usize, tree: &Tree, layer: usize, node: usize, b: usize) -> Option<&[f32]> {
+        if let Some(layers) = self.fetched.phi.get(t) {
+            let channels = tree.channels(layer);
+            return Some(&layers[layer][(node * self.samples + b) * channels..][..channels]);
+        }
         let row = self.row_of(t, layer, node, b)?;
         let wide = padded(tree.channels(layer));
         Some(&self.layers[t][layer].phi[row * wide..][..tree.channels(layer)])
@@ -196,6 +233,9 @@ impl Activations {
 
     /// The flow `φ·dφ` of a position for sample b after a downward pass to the leaves.
     pub fn leaf_flow(&self, t: usize, tree: &Tree, node: usize, b: usize) -> Option<Vec<f32>> {
+        if let Some(flows) = self.fetched.flows.get(t) {
+            return Some(flows[(node * self.samples + b) * tree.components..][..tree.components].to_vec());
+        }
         let row = self.row_of(t, 0, node, b)?;
         let (buffers, start) = (&self.layers[t][0], row * padded(tree.components));
         let (phi, dphi) = (&buffers.phi[start..], &buffers.dphi[start..]);

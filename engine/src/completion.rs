@@ -26,7 +26,7 @@
 use crate::error::{Error, Result};
 use crate::leaves::values_of;
 use crate::log_circuit::{Density, Join, LogValues};
-use crate::queries::{Columns, Predictor};
+use crate::queries::{Columns, Pass, Predictor};
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
 
@@ -148,15 +148,15 @@ impl Flows<'_> {
 
 impl Predictor {
     /// Goes up and down with checked rows.
-    fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Flows<'_> {
+    fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Result<Flows<'_>> {
         self.lay(rows, (0, 0));
-        self.activations.upward_dense(&self.model.structure, &self.prepared, &self.batch);
+        self.climb(Pass::Dense)?;
         let k = self.model.structure.classes;
         let seeds = self.seeds(class);
         let doubtful = self.doubtful(&seeds);
         let fast = seeds.iter().enumerate().map(|(i, &seed)| if doubtful[i / k] { 0.0 } else { seed as f32 });
         let fast: Vec<f32> = fast.collect();
-        self.activations.downward(&self.model.structure, &self.prepared, &fast, true);
+        self.descend(&fast)?;
         let this = &*self;
         let logs = doubtful.contains(&true).then(|| this.logs());
         let exact = |values: &mut LogValues, (b, &doubtful): (usize, &bool)| {
@@ -165,7 +165,7 @@ impl Predictor {
             Some(logs.flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
         };
         let exact = doubtful.par_iter().enumerate().map_init(LogValues::default, exact).collect();
-        Flows { predictor: this, exact }
+        Ok(Flows { predictor: this, exact })
     }
 
     /// P(d_i = d | x_o) for every position and component, by tree: (n, N, M). Those of one tree sum to its posterior
@@ -176,7 +176,7 @@ impl Predictor {
         let piece = self.piece() * self.model.structure.width();
         let mut all = vec![Vec::new(); self.model.structure.trees.len()];
         for rows in rows.chunks(piece) {
-            let flows = self.flows(rows, class);
+            let flows = self.flows(rows, class)?;
             for (t, tree) in flows.predictor.model.structure.trees.iter().enumerate() {
                 let start = all[t].len();
                 let row = tree.positions.len() * tree.components;
@@ -286,7 +286,7 @@ impl Predictor {
         let mut all = vec![0.0; n * stride];
         let piece = self.piece();
         for (rows, out) in rows.chunks(piece * width).zip(all.chunks_mut(piece * stride.max(1))) {
-            let flows = self.flows(rows, class);
+            let flows = self.flows(rows, class)?;
             let by_row = out.par_chunks_mut(stride).zip(rows.par_chunks(width)).enumerate();
             by_row.for_each_init(<(Beliefs, Vec<f64>)>::default, |(beliefs, flow), (b, (out, row))| {
                 flows.beliefs(b, row, &first, beliefs, flow);

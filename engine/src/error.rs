@@ -89,6 +89,9 @@ pub enum Error {
         /// What the file says.
         got: u32,
     },
+    /// A device that is not there, or that failed.
+    #[error("device: {0}")]
+    Device(String),
     /// A loss that is no number, with the step that gave it.
     #[error("step {step}: expected a finite loss, got {loss}; a smaller learning rate may help")]
     Diverged {

@@ -4,6 +4,7 @@
 //! Modules stand in the order in which data flows; a file uses only those above it.
 
 pub mod error;
+pub mod device;
 pub mod random;
 pub mod tree;
 pub mod layout;
@@ -16,25 +17,34 @@ pub mod leaves;
 pub mod mixing;
 pub mod weights;
 pub mod reference;
+pub mod wide;
 pub mod circuit;
 pub mod root;
 pub mod descent;
 pub mod model;
+pub mod start;
+pub mod loss;
+pub mod optim;
+pub mod learning;
+pub mod settings;
+pub mod augment;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+#[cfg(not(feature = "cuda"))]
+#[path = "cuda_disabled.rs"]
+pub mod cuda;
 pub mod log_circuit;
 pub mod queries;
 pub mod completion;
 pub mod modes;
 pub mod sampling;
 pub mod dependence;
-pub mod start;
-pub mod loss;
-pub mod optim;
-pub mod learning;
-pub mod settings;
 mod guard;
 pub mod train;
+mod train_on_card;
 pub mod presets;
 pub mod tables;
+pub mod images;
 pub mod missing;
 pub mod tensor_file;
 pub mod model_file;

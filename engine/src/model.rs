@@ -3,7 +3,8 @@
 use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::leaves::values_of;
-use crate::structure::{OUTSIDE, Structure};
+use crate::mixing::Mixing;
+use crate::structure::{ClassRows, OUTSIDE, Structure};
 use crate::weights::Weights;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,37 @@ impl Model {
         Self { structure, weights, log_prior, scaling: Scaling::default(), about: About::default() }
     }
 
+    /// Models side by side, each equally likely: `P(X|y) = 1/T Σ_t P_t(X|y)`. They must have the same inputs, classes,
+    /// P(y) and scaling; names are those of the first.
+    pub fn mixture(mut models: Vec<Self>) -> Result<Self> {
+        let alike = |a: &Self, b: &Self| {
+            let shape = |s: &Structure| (s.kinds.clone(), s.frame, s.classes);
+            shape(&a.structure) == shape(&b.structure) && (&a.log_prior, &a.scaling) == (&b.log_prior, &b.scaling)
+        };
+        let first = models.first().ok_or(Error::Empty { what: "model" })?;
+        let mixing = |model: &Self| model.structure.class_rows == ClassRows::Mixing;
+        if !models.iter().all(|model| mixing(model) && alike(model, first)) {
+            return Err(Error::Structure(
+                "a mixture needs models of the same inputs, classes, prior and scaling".into(),
+            ));
+        }
+        let share = (models.len() as f64).ln();
+        let top = |y: usize| models.iter().flat_map(move |model| model.weights.classes.log_row(0, y));
+        let tops: Vec<f64> = (0..first.structure.classes).flat_map(top).collect();
+        let rows = first.structure.classes;
+        let columns = tops.len() / rows;
+        let logit = |_, y: usize, a: usize| (tops[y * columns + a] - share) as f32;
+        let classes = Mixing::from_logits(1, rows, columns, logit);
+        let mut mixture = models.remove(0);
+        mixture.weights.classes = classes;
+        for model in models {
+            mixture.structure.trees.extend(model.structure.trees);
+            mixture.weights.trees.extend(model.weights.trees);
+        }
+        mixture.structure.check()?;
+        Ok(mixture)
+    }
+
     /// Sets P(y); it is normalised.
     pub fn set_prior(&mut self, prior: &[f64]) -> Result<()> {
         if prior.len() != self.structure.classes {
@@ -168,9 +200,9 @@ impl Model {
 /// One number of a row of data on its way into the frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
-    place: u32, // OUTSIDE where it leaves the frame
-    offset: f32,
-    scale: f32,
+    pub place: u32, // OUTSIDE where it leaves the frame
+    pub offset: f32,
+    pub scale: f32,
 }
 
 impl Column {

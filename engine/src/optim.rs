@@ -116,12 +116,12 @@ impl Schedule {
 /// One step's numbers: the rule with its bias corrections worked out.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    rule: Rule,
-    rate: f32,
-    penalty: f32,       // 2λ
-    from_moment: f32,   // what m̂ takes of m
-    from_gradient: f32, // what m̂ takes of g
-    second: f32,        // 1/(1 − β₂ᵗ)
+    pub(crate) rule: Rule,
+    pub(crate) rate: f32,
+    pub(crate) penalty: f32,       // 2λ
+    pub(crate) from_moment: f32,   // what m̂ takes of m
+    pub(crate) from_gradient: f32, // what m̂ takes of g
+    pub(crate) second: f32,        // 1/(1 − β₂ᵗ)
 }
 
 impl Step {

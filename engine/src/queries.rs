@@ -28,6 +28,8 @@
 
 use crate::batch::Batch;
 use crate::circuit::{Activations, Keep};
+use crate::cuda::Scoring;
+use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::kernel::{log_sum_exp, padded};
 use crate::leaves::values_of;
@@ -35,6 +37,7 @@ use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
 use crate::structure::{Kind, OUTSIDE, Structure};
 use crate::weights::Prepared;
+use crate::wide::Wide;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -75,10 +78,23 @@ pub struct Predictor {
     pub(crate) model: Model,
     pub(crate) prepared: Prepared,
     pub(crate) leaves: Vec<Vec<LeafTable>>, // by tree, family
-    pub(crate) logs: OnceLock<LogCircuit>,  // made when first needed
+    wide: OnceLock<Wide>,                   // made when first needed
+    pub(crate) logs: OnceLock<LogCircuit>,  // the same
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
+    card: Option<Scoring>,
+}
+
+/// What a pass up is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Class scores only.
+    Scores,
+    /// Every φ too.
+    Everything,
+    /// Every node, also where all is missing; then down to the leaves.
+    Dense,
 }
 
 /// All shifts by at most `radius` rows and columns, (2·radius + 1)² of them.
@@ -114,12 +130,55 @@ impl Predictor {
         Self {
             prepared: Prepared::new(&model.weights),
             leaves: families.map(|all| all.map(LeafTable::new).collect()).collect(),
+            wide: OnceLock::new(),
             logs: OnceLock::new(),
             columns: Columns::new(&model),
             activations: Activations::new(),
             batch: Batch::default(),
+            card: None,
             model,
         }
+    }
+
+    /// Lets a device answer. On a GPU what is doubtful is still computed again on the processor, in f64, and so are modes
+    /// and the draws of samples.
+    pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
+        let (model, samples) = (&self.model, self.piece());
+        self.card = match device {
+            Device::Cpu => None,
+            Device::Cuda(ordinal) => {
+                let on = (ordinal, precision);
+                Some(Scoring::new(on, &model.structure, &model.weights, &self.prepared, samples, true)?)
+            }
+        };
+        Ok(())
+    }
+
+    /// Goes up with the rows that are laid in the frame.
+    pub(crate) fn climb(&mut self, pass: Pass) -> Result<()> {
+        let Self { model, prepared, activations, batch, .. } = self;
+        let Some(card) = &mut self.card else {
+            match pass {
+                Pass::Scores => activations.upward(&model.structure, prepared, batch, &[], Keep::Scores),
+                Pass::Everything => activations.upward(&model.structure, prepared, batch, &[], Keep::Everything),
+                Pass::Dense => activations.upward_dense(&model.structure, prepared, batch),
+            }
+            return Ok(());
+        };
+        card.lay(batch)?;
+        card.queue(pass == Pass::Dense)?;
+        let phi = if pass == Pass::Everything { card.activations()? } else { Vec::new() };
+        activations.adopt(&model.structure, card.scores()?, phi);
+        Ok(())
+    }
+
+    /// Sends seeds (B, K) down to the leaves, after a dense pass.
+    pub(crate) fn descend(&mut self, seeds: &[f32]) -> Result<()> {
+        match &self.card {
+            None => self.activations.downward(&self.model.structure, &self.prepared, seeds, true),
+            Some(card) => self.activations.adopt_flows(card.flows(seeds)?),
+        }
+        Ok(())
     }
 
     /// The model.
@@ -130,7 +189,7 @@ impl Predictor {
     /// log P(x_o|y) of rows (n, width), as (n, K).
     pub fn log_likelihood(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
         self.model.check_rows(rows)?;
-        Ok(self.scores(rows, (0, 0)))
+        self.scores(rows, (0, 0))
     }
 
     /// log P(x_o) of rows (n, width), as (n).
@@ -146,8 +205,7 @@ impl Predictor {
         let mut all = Vec::with_capacity(n * k);
         for piece in rows.chunks(self.piece() * width) {
             self.lay(piece, (0, 0));
-            let Self { model, prepared, activations, batch, .. } = self;
-            activations.upward(&model.structure, prepared, batch, &[], Keep::Scores);
+            self.climb(Pass::Scores)?;
             all.extend(self.posteriors());
         }
         for (to, row) in all.chunks_exact_mut(k).zip(rows.chunks_exact(width)) {
@@ -172,7 +230,7 @@ impl Predictor {
         }
         let mut sums = self.model.log_prior.repeat(n);
         for &shift in shifts {
-            let scores = self.scores(rows, shift);
+            let scores = self.scores(rows, shift)?;
             sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
         }
         Ok(sums)
@@ -209,27 +267,31 @@ impl Predictor {
     }
 
     /// log P(x_o|y) of checked rows, in the units of the data, as (n, K).
-    fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Vec<f64> {
+    fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<Vec<f64>> {
         let (width, k) = (self.model.structure.width(), self.model.structure.classes);
         let mut all = Vec::with_capacity(rows.len() / width * k);
         for piece in rows.chunks(self.piece() * width) {
             self.lay(piece, shift);
-            let Self { model, prepared, activations, batch, .. } = self;
-            activations.upward(&model.structure, prepared, batch, &[], Keep::Scores);
+            self.climb(Pass::Scores)?;
             let first = all.len();
-            all.extend_from_slice(activations.log_likelihood());
+            all.extend_from_slice(self.activations.log_likelihood());
             for (b, exact) in self.exact_scores(self.activations.doubtful(k)) {
                 all[first + b * k..][..k].copy_from_slice(&exact);
             }
         }
         self.add_units(rows, shift, &mut all);
-        all
+        Ok(all)
     }
 
-    /// log P(x|y) of rows that underflow may have spoilt, in f64 log space.
+    /// log P(x|y) of rows that underflow may have spoilt, in f64; in log space where that is too narrow too.
     fn exact_scores(&self, doubtful: Vec<usize>) -> Vec<(usize, Vec<f64>)> {
         let s = &self.model.structure;
-        let exact = |(values, tops): &mut (LogValues, Vec<f64>), b: usize| {
+        let wide = self.wide.get_or_init(|| Wide::new(s, &self.model.weights));
+        let wide = wide.scores(s, &self.model.weights, &self.batch, &doubtful);
+        let exact = |(values, tops): &mut (LogValues, Vec<f64>), (b, wide): (usize, Option<Vec<f64>>)| {
+            if let Some(scores) = wide {
+                return (b, scores);
+            }
             self.logs().climb(s, &self.leaves, self.batch.row(b), Join::Sum, values);
             let score = |y| {
                 self.logs().root(s, values, y, tops);
@@ -237,7 +299,7 @@ impl Predictor {
             };
             (b, (0..s.classes).map(score).collect())
         };
-        doubtful.into_par_iter().map_init(Default::default, exact).collect()
+        doubtful.into_par_iter().zip(wide).map_init(Default::default, exact).collect()
     }
 
     /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.

@@ -17,6 +17,7 @@ use crate::product::TINY;
 use crate::reference::{self, LogWeights};
 use crate::structure::{ClassRows, Structure, Tree};
 use crate::weights::{Prepared, Weights};
+use crate::wide::Wide;
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -25,6 +26,14 @@ const SCORE_TOLERANCE: f32 = 1e-6;
 
 /// Underflow may cost a training gradient this much, relative, before the sample is computed again in f64.
 const GRADIENT_TOLERANCE: f64 = 1e-3;
+
+/// The weights of a model as the guard of its scores reads them, made when first needed: for a large model that takes
+/// longer than a sample does.
+#[derive(Default)]
+pub struct ScoreGuard {
+    wide: OnceLock<Wide>,
+    logs: OnceLock<LogWeights>,
+}
 
 /// One chunk of samples at the root.
 struct Chunk<'a> {
@@ -56,17 +65,20 @@ impl Activations {
         self.root_up(s, prepared);
     }
 
-    /// Computes doubtful samples again in f64 log space. Call after [`Activations::upward`] where scores are reported.
-    /// `logs` are the logarithms of these weights, made when first needed: for a large model that takes longer than a
-    /// sample does.
-    pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, logs: &OnceLock<LogWeights>, batch: &Batch) {
+    /// Computes doubtful samples again in f64, in log space where that is too narrow too. Call after
+    /// [`Activations::upward`] where scores are reported.
+    pub fn guard_scores(&mut self, s: &Structure, weights: &Weights, guard: &ScoreGuard, batch: &Batch) {
         let doubtful = self.doubtful(s.classes);
         if doubtful.is_empty() {
             return;
         }
-        let logs = logs.get_or_init(|| LogWeights::new(s, weights));
-        let exact = |&b: &usize| reference::upward(s, weights, logs, batch.row(b), &|_, _, _| false).log_likelihood;
-        let scores: Vec<Vec<f64>> = doubtful.par_iter().map(exact).collect();
+        let exact = |&b: &usize| {
+            let logs = guard.logs.get_or_init(|| LogWeights::new(s, weights));
+            reference::upward(s, weights, logs, batch.row(b), &|_, _, _| false).log_likelihood
+        };
+        let wide = guard.wide.get_or_init(|| Wide::new(s, weights)).scores(s, weights, batch, &doubtful);
+        let scores = doubtful.par_iter().zip(wide).map(|(b, wide)| wide.unwrap_or_else(|| exact(b)));
+        let scores: Vec<Vec<f64>> = scores.collect();
         for (b, scores) in doubtful.iter().zip(scores) {
             self.root.log_likelihood[b * s.classes..(b + 1) * s.classes].copy_from_slice(&scores);
         }

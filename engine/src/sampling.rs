@@ -24,11 +24,11 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::circuit::{Activations, Keep};
+use crate::circuit::Activations;
 use crate::error::{Error, Result};
 use crate::kernel::log_sum_exp;
 use crate::log_circuit::{Join, LogCircuit, LogValues, descend};
-use crate::queries::Predictor;
+use crate::queries::{Pass, Predictor};
 use crate::random::{Purpose, Stream};
 use rayon::prelude::*;
 
@@ -111,8 +111,7 @@ impl Predictor {
         let piece = self.piece();
         for (index, rows) in all.chunks_mut(piece * width).enumerate() {
             self.lay(rows, (0, 0));
-            let Self { model, prepared, activations, batch, .. } = self;
-            activations.upward(&model.structure, prepared, batch, &[], Keep::Everything);
+            self.climb(Pass::Everything)?;
             let seeds = self.seeds(class);
             let doubtful = self.doubtful(&seeds);
             let this = &*self;

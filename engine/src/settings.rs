@@ -39,10 +39,17 @@ pub struct Settings {
     pub penalty: f64,
     /// Probability that a number of the input is summed out.
     pub drop_inputs: f64,
+    /// Every row draws its own such probability, uniformly from 0 to twice it (to 1 at most), so that all amounts of
+    /// holes are learned from.
+    pub drop_varied: bool,
     /// For layer 0 (leaves), 1, …: probability that a node is summed out. Layers not named keep all.
     pub drop_nodes: Vec<f64>,
     /// Training images are moved by up to this many pixels each way; what they leave is missing.
     pub shift: usize,
+    /// Training images are turned about their centre by up to this many degrees either way.
+    pub rotate: f64,
+    /// Training images grow or shrink by up to this part of their size.
+    pub stretch: f64,
     /// Learning rate of the leaves relative to the rest; 0 keeps them as they started.
     pub leaf_rate: f64,
     /// How leaves start.
@@ -68,8 +75,11 @@ impl Default for Settings {
             generative: 0.1,
             penalty: 0.0,
             drop_inputs: 0.0,
+            drop_varied: false,
             drop_nodes: Vec::new(),
             shift: 0,
+            rotate: 0.0,
+            stretch: 0.0,
             leaf_rate: 0.0,
             leaves: LeafStart::default(),
             spread: 1.0,
@@ -81,6 +91,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether training images are turned or stretched.
+    pub fn turns(&self) -> bool {
+        self.rotate > 0.0 || self.stretch > 0.0
+    }
+
     /// Says which setting is out of range.
     pub fn check(&self) -> Result<()> {
         let probability = |p: &f64| (0.0..=1.0).contains(p);
@@ -98,6 +113,8 @@ impl Settings {
             ("structures", "at least 1", self.leaves.structures > 0, self.leaves.structures.to_string()),
             ("drop_inputs", "from 0 to 1", probability(&self.drop_inputs), self.drop_inputs.to_string()),
             ("drop_nodes", "from 0 to 1", self.drop_nodes.iter().all(probability), format!("{:?}", self.drop_nodes)),
+            ("rotate", "from 0 to 180", (0.0..=180.0).contains(&self.rotate), self.rotate.to_string()),
+            ("stretch", "from 0 to 0.9", (0.0..=0.9).contains(&self.stretch), self.stretch.to_string()),
             ("validate_every", "at least 1", self.validate_every > 0, self.validate_every.to_string()),
         ];
         for (name, expected, fits, got) in checks {

@@ -3,8 +3,10 @@
 //! All randomness is a function of (seed, step, row of the batch), so a run that was stopped goes on to the same bits,
 //! with any number of threads.
 
+use crate::augment::Turn;
 use crate::batch::{Batch, CHUNK, Dropped, words};
 use crate::circuit::{Activations, Keep};
+use crate::cuda::Training;
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
 use crate::learning::Learned;
@@ -15,10 +17,10 @@ use crate::model::{Column, Model};
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
 use crate::random::{Purpose, Stream};
 use crate::reference;
+use crate::root::ScoreGuard;
 use crate::start::start_leaves;
 use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
-use std::sync::OnceLock;
 
 pub use crate::settings::{Data, Prior, Settings};
 
@@ -58,6 +60,7 @@ pub struct Best {
 }
 
 /// Memory of the rule, in the shape of the weights.
+#[derive(Clone)]
 pub(crate) struct Memory {
     pub levels: Vec<Vec<Moments>>, // by tree, level
     pub classes: Moments,
@@ -77,9 +80,11 @@ pub struct Trainer {
     labels: Vec<i64>,
     weights: Vec<f32>,
     seeds: Vec<f32>,
-    placements: Vec<Vec<Column>>,  // by shift, row-major
-    order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
+    pub(crate) placements: Vec<Vec<Column>>,  // by shift, row-major
+    pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
+    pub(crate) card: Option<Training>, // where a GPU has the run, what it moves is here only after `pull`
+    pub(crate) look_every: usize,
 }
 
 impl Trainer {
@@ -103,6 +108,12 @@ impl Trainer {
     /// Goes on from a model as it is, with fresh memory: fine-tuning.
     pub fn with_model(model: Model, settings: Settings) -> Result<Self> {
         settings.check()?;
+        let flat = model.structure.frame.is_none_or(|frame| frame.height == 1 || frame.width == 1);
+        if settings.turns() && flat {
+            let (expected, got) =
+                ("0 where the data are not images", format!("{} and {}", settings.rotate, settings.stretch));
+            return Err(Error::Setting { name: "rotate and stretch", expected, got });
+        }
         let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::leaves::Family| {
             Statistics::new(family).gradient(family).iter().map(|free| Moments::new(free.len())).collect::<Vec<_>>()
@@ -128,6 +139,8 @@ impl Trainer {
             step: 0,
             best: None,
             recomputed: 0,
+            card: None,
+            look_every: usize::MAX,
             model,
             settings,
             memory,
@@ -144,24 +157,25 @@ impl Trainer {
         &self.settings
     }
 
+    /// On a GPU, `run` tells of many steps at once. Of each multiple of this it tells before it goes on, so that the
+    /// trainer can be asked for a checkpoint then.
+    pub fn look_every(&mut self, steps: usize) {
+        self.look_every = steps.max(1);
+    }
+
     /// Samples so far whose gradient the guard computed again in f64.
     pub fn recomputed(&self) -> usize {
         self.recomputed
     }
 
-    /// The model as it stands.
+    /// The model as it stands; on a GPU, as it was when the last [`Trainer::run`] or [`Trainer::pull`] ended.
     pub fn model(&self) -> Model {
         Model { weights: self.current(), ..self.model.clone() }
     }
 
     /// The weights as they stand: training moves W, from which the logits follow.
     pub(crate) fn current(&self) -> Weights {
-        let mut weights = self.model.weights.clone();
-        for (tree, simplexes) in weights.trees.iter_mut().zip(&self.prepared.levels) {
-            tree.levels = simplexes.iter().map(Simplex::to_mixing).collect();
-        }
-        weights.classes = self.prepared.classes.to_mixing();
-        weights
+        with_simplexes(&self.model.weights, &self.prepared)
     }
 
     /// The best model on the validation set, or the last one where there was none.
@@ -181,6 +195,9 @@ impl Trainer {
     ) -> Result<()> {
         data.check(&self.model)?;
         validation.map(|v| v.check(&self.model)).transpose()?;
+        if self.card.is_some() {
+            return self.run_on_card(data, validation, heard);
+        }
         while self.step < self.settings.steps {
             let loss = self.advance(data)?;
             let due = self.step.is_multiple_of(self.settings.validate_every) || self.step == self.settings.steps;
@@ -197,6 +214,9 @@ impl Trainer {
 
     /// One step on checked data.
     pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
+        if self.card.is_some() {
+            return self.advance_on_card(data);
+        }
         // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
         rayon::scope(|_| self.step(data))
     }
@@ -231,17 +251,17 @@ impl Trainer {
     }
 
     /// Scores a set without touching the training, and keeps the model if it is the best so far.
-    fn validate(&mut self, set: &Data<'_>) -> Loss {
+    pub(crate) fn validate(&mut self, set: &Data<'_>) -> Loss {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
         let weights = self.current();
-        let logs = OnceLock::new();
+        let guard = ScoreGuard::default();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
             self.model.fill(rows, (0, 0), &mut self.batch);
             let count = self.batch.rows;
             self.activations.upward(&self.model.structure, &self.prepared, &self.batch, &[], Keep::Scores);
-            self.activations.guard_scores(&self.model.structure, &weights, &logs, &self.batch);
+            self.activations.guard_scores(&self.model.structure, &weights, &guard, &self.batch);
             let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
             let row_weights = set.weights.get(index * ROWS..index * ROWS + count).unwrap_or_default();
             let scores = self.activations.log_likelihood();
@@ -267,16 +287,27 @@ impl Trainer {
         self.weights.clear();
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        let threshold = (self.settings.drop_inputs * 4_294_967_296.0) as u64;
         let placements = &self.placements;
+        let kinds = structure.row_kinds();
+        let Settings { rotate, stretch, drop_inputs, drop_varied, .. } = self.settings;
+        let frame = structure.frame.as_ref().filter(|_| self.settings.turns());
+        let turn = frame.map(|frame| (frame, &kinds[..], rotate, stretch));
         self.batch.fill_rows(|b, frame| {
             let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
+            let mut random = Stream::new(seed, Purpose::Augment, step, b as u32);
             let columns = match placements.len() {
                 1 => &placements[0],
-                count => &placements[Stream::new(seed, Purpose::Augment, step, b as u32).below(count)],
+                count => &placements[random.below(count)],
             };
-            let row = picked[b];
-            let numbers = data.values[row * width..(row + 1) * width].iter().zip(columns);
+            let drop = if drop_varied { (2.0 * drop_inputs * holes.uniform()).min(1.0) } else { drop_inputs };
+            let threshold = (drop * 4_294_967_296.0) as u64;
+            let row = &data.values[picked[b] * width..(picked[b] + 1) * width];
+            let turned = turn.map(|(frame, kinds, rotate, stretch)| {
+                let mut turned = vec![0.0; width];
+                Turn::draw(rotate, stretch, &mut random).apply(frame, |channel| kinds[channel], row, &mut turned);
+                turned
+            });
+            let numbers = turned.as_deref().unwrap_or(row).iter().zip(columns);
             match threshold {
                 0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
                 _ => numbers.for_each(|(&x, column)| {
@@ -358,8 +389,18 @@ impl Trainer {
     }
 }
 
+/// The same leaves with the logits that follow from W.
+pub(crate) fn with_simplexes(leaves: &Weights, prepared: &Prepared) -> Weights {
+    let mut weights = leaves.clone();
+    for (tree, simplexes) in weights.trees.iter_mut().zip(&prepared.levels) {
+        tree.levels = simplexes.iter().map(Simplex::to_mixing).collect();
+    }
+    weights.classes = prepared.classes.to_mixing();
+    weights
+}
+
 /// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.
-fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize) -> usize {
+pub(crate) fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize) -> usize {
     let epoch = place / rows;
     if !order.iter().any(|(known, _)| *known == epoch) {
         order.retain(|(known, _)| known + 1 == epoch);

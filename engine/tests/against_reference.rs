@@ -4,13 +4,13 @@ mod random_models;
 
 use proptest::prelude::*;
 use random_models::Draw;
-use std::sync::OnceLock;
 use sumout::batch::{CHUNK, Dropped, words};
 use sumout::circuit::{Activations, Keep};
 use sumout::learning::Learned;
 use sumout::mixing::{Mixing, Scratch};
 use sumout::optim::{Moments, Rule, Step};
 use sumout::reference::{self, LogWeights};
+use sumout::root::ScoreGuard;
 use sumout::structure::Structure;
 use sumout::weights::Prepared;
 
@@ -33,7 +33,7 @@ proptest! {
         let prepared = Prepared::new(&weights);
         let mut activations = Activations::new();
         activations.upward(&structure, &prepared, &batch, &[], Keep::Scores);
-        activations.guard_scores(&structure, &weights, &OnceLock::new(), &batch);
+        activations.guard_scores(&structure, &weights, &ScoreGuard::default(), &batch);
         let logs = LogWeights::new(&structure, &weights);
         for b in 0..rows {
             let exact = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false).log_likelihood;

@@ -13,6 +13,7 @@ use sumout::circuit::{Activations, Keep};
 use sumout::mixing::Mixing;
 use sumout::model::Scaling;
 use sumout::model_file::{self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes, from_bytes, to_bytes};
+use sumout::root::ScoreGuard;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::weights::Prepared;
 use sumout::{Error, Model};
@@ -97,8 +98,9 @@ fn open(bytes: &[u8]) -> Result<Model, Error> {
         let row: Vec<f32> = (0..model.structure.width()).map(|i| if i % 2 == 0 { 0.0 } else { f32::NAN }).collect();
         let (mut batch, mut activations) = (Batch::default(), Activations::new());
         model.fill(&row, (0, 0), &mut batch);
-        activations.upward(&model.structure, &Prepared::new(&model.weights), &batch, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &std::sync::OnceLock::new(), &batch);
+        let prepared = Prepared::new(&model.weights);
+        activations.upward(&model.structure, &prepared, &batch, &[], Keep::Scores);
+        activations.guard_scores(&model.structure, &model.weights, &ScoreGuard::default(), &batch);
         assert!(activations.log_likelihood().iter().all(|score| !score.is_nan()));
     }
     result

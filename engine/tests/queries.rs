@@ -263,3 +263,22 @@ fn what_cannot_be_stays_missing() {
     assert!(predictor.impute_mean(&row, None).unwrap().mean[1].is_nan());
     assert!(predictor.sample_given(&row, None, 1).unwrap()[1].is_nan());
 }
+
+#[test]
+fn a_mixture_is_the_average_of_its_models() {
+    let (first, rows) = model_and_rows(3, 1.0, 20);
+    let draw = &mut Draw::new(9);
+    let second = Model { weights: random_models::weights(&first.structure, 1.0, draw), ..first.clone() };
+    let mixture = Model::mixture(vec![first.clone(), second.clone()]).unwrap();
+    sumout::model_file::check(&mixture).unwrap();
+    let [a, b, both] =
+        [first.clone(), second, mixture].map(|model| Predictor::new(model).log_likelihood(&rows).unwrap());
+    for i in 0..both.len() {
+        let mean = (0.5 * (a[i].exp() + b[i].exp())).ln();
+        assert!((both[i] - mean).abs() < 1e-5 * mean.abs().max(1.0), "{i}: {} {mean}", both[i]);
+    }
+    let mut other = first.clone();
+    other.scaling = sumout::model::Scaling::default();
+    assert!(Model::mixture(vec![first, other]).unwrap_err().to_string().contains("the same inputs"));
+    assert!(Model::mixture(Vec::new()).is_err());
+}

@@ -172,7 +172,7 @@ fn train(threads: usize, rule: Rule, rate: f64) -> (Model, Vec<u64>) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
         let model = Model::random(small_structure(), 1.0, 1);
-        let settings = Settings { rule, rate, prior: Prior::Labels, ..settings() };
+        let settings = Settings { rule, rate, prior: Prior::Labels, rotate: 10.0, stretch: 0.1, ..settings() };
         let mut trainer = Trainer::new(model, settings, &data).unwrap();
         let mut losses = Vec::new();
         let heard = &mut |_: &Trainer, progress: &sumout::train::Progress| {
@@ -354,6 +354,13 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     assert_eq!(setting(Settings { steps: 0, ..ok.clone() }), "steps: expected at least 1, got 0");
     assert_eq!(setting(Settings { rate: f64::NAN, ..ok.clone() }), "rate: expected a positive number, got NaN");
     assert_eq!(setting(Settings { drop_inputs: 1.5, ..ok.clone() }), "drop_inputs: expected from 0 to 1, got 1.5");
+    assert_eq!(setting(Settings { rotate: 181.0, ..ok.clone() }), "rotate: expected from 0 to 180, got 181");
+    assert_eq!(setting(Settings { stretch: 1.0, ..ok.clone() }), "stretch: expected from 0 to 0.9, got 1");
+    let table =
+        Model::random(Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap(), 1.0, 1);
+    let turned =
+        Trainer::with_model(table, Settings { rotate: 5.0, ..ok.clone() }).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(turned, "rotate and stretch: expected 0 where the data are not images, got 5 and 0");
     let rule = Rule::Sgd { momentum: 1.0 };
     assert_eq!(setting(Settings { rule, ..ok.clone() }), "decay: expected 0 ≤ decay < 1, got 1");
     let em = Settings { rule: Rule::Em, rate: 2.0, ..ok.clone() };
@@ -370,4 +377,20 @@ fn a_rate_that_explodes_is_an_error() {
     let mut trainer = Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap();
     let result = (0..60).find_map(|_| trainer.advance(&data).err());
     assert!(matches!(result, Some(Error::Diverged { .. })), "{result:?}");
+}
+
+/// A row of 4 numbers is wholly missing with probability ∫p⁴dp = 1/5 where every row draws its own p, and 1/16 at p = ½.
+#[test]
+fn rows_draw_their_own_share_of_holes() {
+    let structure =
+        Structure::columns(&[Kind::Gaussian; 4], &[vec![0], vec![1], vec![2], vec![3]], 2, 2, &[2], 1).unwrap();
+    let values: Vec<f32> = (0..40).map(|i| i as f32 / 10.0).collect();
+    let data = Data::new(&values, &[]);
+    for (drop_varied, expected) in [(true, 1.0 / 5.0), (false, 1.0 / 16.0)] {
+        let settings = Settings { steps: 2000, batch: 1, drop_inputs: 0.5, drop_varied, ..Settings::default() };
+        let mut trainer = Trainer::new(Model::random(structure.clone(), 1.0, 1), settings, &data).unwrap();
+        let empty = (0..2000).filter(|_| trainer.advance(&data).unwrap().generative.abs() < 1e-6).count();
+        let share = empty as f64 / 2000.0;
+        assert!((share - expected).abs() < 0.03, "{drop_varied}: {share}");
+    }
 }

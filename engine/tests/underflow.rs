@@ -15,6 +15,7 @@ use sumout::queries::Predictor;
 use sumout::reference::{self, LogWeights};
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
 use sumout::weights::Prepared;
+use sumout::wide::Wide;
 
 /// A model over random structures whose weights go down to e^(−3·spread).
 fn model(spread: f64, draw: &mut Draw) -> Model {
@@ -297,4 +298,29 @@ fn classes_hundreds_of_nats_apart() {
             ours.iter().zip(exact).for_each(|(&ours, exact)| assert!((f64::from(ours) - exact).abs() < 1e-4));
         }
     }
+}
+
+/// Classes too far apart for f32 but not for f64: the wide circuit gives the scores of the reference.
+#[test]
+fn wide_numbers_agree_with_the_reference() {
+    let mut held = 0;
+    for seed in 0..40 {
+        let mut draw = Draw::new(seed);
+        let structure = random_models::structure(&mut draw);
+        let weights = random_models::weights(&structure, 12.0, &mut draw);
+        let batch = random_models::batch(&structure, 7, 0.3, 30.0, &mut draw);
+        let (wide, logs) = (Wide::new(&structure, &weights), LogWeights::new(&structure, &weights));
+        let samples = [6, 0, 3, 2, 5];
+        let ours = wide.scores(&structure, &weights, &batch, &samples);
+        assert_eq!(ours.len(), samples.len());
+        for (ours, b) in ours.iter().zip(samples) {
+            let Some(ours) = ours else { continue };
+            held += 1;
+            let exact = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false).log_likelihood;
+            for (ours, exact) in ours.iter().zip(&exact) {
+                assert!((ours - exact).abs() <= 1e-4f64.max(1e-6 * exact.abs()), "{ours} {exact}");
+            }
+        }
+    }
+    assert!(held > 150, "{held}");
 }

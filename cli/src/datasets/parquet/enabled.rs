@@ -7,7 +7,7 @@ use crate::staged::Staged;
 use anyhow::{Context, Result};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array, Int64Builder, RecordBatch,
-    StringArray, StringBuilder,
+    RecordBatchReader, StringArray, StringBuilder,
 };
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
@@ -121,7 +121,9 @@ fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
     if text || kind.is_numeric() || kind.is_null() {
         return Ok(());
     }
-    Err(mistake(format!("{file}: column '{name}': expected numbers, text or truth values, got {kind}")))
+    Err(mistake(format!(
+        "{file}: column '{name}': expected numbers, text or truth values, got {kind}; --ignore {name} leaves it out"
+    )))
 }
 
 /// The cells of a column.
@@ -210,6 +212,7 @@ impl Builder {
             (Self::Text(column), Value::Json(text)) => column.append_option(plain_json(text)),
             (Self::Single(column), _) => column.append_option(seen.then_some(number as f32)),
             (Self::Double(column), _) => column.append_option(seen.then_some(number)),
+            (Self::Whole(column), Value::Whole(whole)) => column.append_value(whole), // 64 bits, more than f64 holds
             (Self::Whole(column), _) => column.append_option(seen.then_some(number as i64)),
             (Self::Text(column), Value::Text(text)) => column.append_value(text),
             (Self::Text(column), _) => column.append_null(),
@@ -297,6 +300,33 @@ mod tests {
         let rows = [[31.0, 1.5, 1.0, 1.0], [-9.0, 1.75, 0.0, 0.0], [47.0, -9.0, 1.0, -9.0], [52.0, 1.625, -9.0, 1.0]];
         assert_eq!(filled, rows.concat());
         assert_eq!(table.labels, Some(vec![0, 1, -1, 0]));
+    }
+
+    #[test]
+    fn columns_are_kept_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet").display().to_string();
+        let fields = vec![
+            Field::new("id", FieldKind::Whole),
+            Field::new("x", FieldKind::Double),
+            Field::new("w", FieldKind::Text),
+        ];
+        let mut out = Output::create(&path, OutputFormat::Parquet, fields.clone(), None).unwrap();
+        out.row(&[Value::Whole(9_007_199_254_740_993), Value::Double(0.1), Value::Text(" NA ")]).unwrap();
+        out.row(&[Value::Missing, Value::Missing, Value::Missing]).unwrap();
+        out.finish().unwrap();
+        let model = datasets::Layout {
+            width: 1,
+            columns: vec![datasets::Column { name: "x".into(), kind: ColumnKind::Numeric }],
+            ..datasets::Layout::default()
+        };
+        let request = Request { model: Some(model), keep: datasets::Keep::All, ..Request::default() };
+        let rows = datasets::open(&path, &request).unwrap();
+        let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();
+        assert_eq!(kept, fields);
+        let cells: Vec<Written> = rows.flat_map(|chunk| chunk.unwrap().kept).collect();
+        let first = [Written::Whole(9_007_199_254_740_993), Written::Double(0.1), Written::Text(" NA ".into())];
+        assert_eq!((&cells[..3], &cells[3..]), (&first[..], &vec![Written::Missing; 3][..]));
     }
 
     #[test]

@@ -1,0 +1,195 @@
+// Products of tiles, the one hot part: out(m,n) = Σ_k A(m,k) B(n,k), on tensor cores (TF32) or in plain f32.
+//
+// A block has groups of warps. A group owns a child (on the way up) or a part of k (on the way down and in dW), goes
+// through k alone with its own barrier, and leaves its tile in shared memory for the others to read. Small tiles keep
+// all multiprocessors busy with little work; large ones read less: from 64 × 64 to 128 × 128 halves what comes from L2.
+// Activations are (node, sample, channel), so samples and channels of a tile are rows that lie one after another.
+
+typedef unsigned char u8;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define TINY 1e-34f
+#define LN2 0.693147180559945309417
+#define HALF_LOG_TAU 0.918938533204672741780
+
+// One layer of nodes. A row is φ · exp(scale), before φ is divided by the power of two that follows from `top`.
+struct Layer {
+    float* phi;     // (nodes, B, C)
+    float* dphi;    // (nodes, B, C): by φ after the division
+    int* top;       // (nodes, B): bits of the largest φ; negative where the node is summed out
+    double* scale;  // (nodes, B)
+    float* lost;    // (nodes, B): what underflow may have taken
+    const u8* drop; // (nodes, B), or null: nodes that training sums out
+    int nodes, real, wide; // wide: channels in a row, the real ones and zeros
+};
+
+// 2⁻ᵉ that brings the largest φ into [½, 1); 1 for what is not a normal number.
+__device__ __forceinline__ float inverse(int top) {
+    return top < 0x00800000 ? 1.0f : __int_as_float((253 - (top >> 23)) << 23);
+}
+
+// What the division adds to the log-scale.
+__device__ __forceinline__ double exponent(int top) {
+    return top < 0x00800000 ? 0.0 : ((top >> 23) - 126) * LN2;
+}
+
+// `lost` after the division; everything where all has underflowed.
+__device__ __forceinline__ float lost_after(float lost, int top) {
+    return top < 0x00800000 ? __int_as_float(0x7f800000) : lost * inverse(top);
+}
+
+__device__ __forceinline__ void copy16(float* to, const float* from, bool valid) {
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    int bytes = valid ? 16 : 0; // the rest is zeros
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void copy4(void* to, const void* from) {
+    u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copies_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT> __device__ __forceinline__ void copies_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
+// The shape of a tile: BM × BN of the result for a group, WM × WN for a warp; BK of k at a time; GROUPS in a block.
+template <int M, int N, int U, int V, int K, int S, int G> struct Shape {
+    static const int BM = M, BN = N, WM = U, WN = V, BK = K, STAGES = S, GROUPS = G;
+    static const int MF = U / 16, NF = V / 8, WARPS = (M / U) * (N / V), GROUP = 32 * WARPS, THREADS = G * GROUP;
+    static const int LINE = K + 4; // a row of k: conflict-free for 8 rows × 4 of k
+    static const int OUT = N + 4;  // a row of a result
+};
+
+template <class T> __device__ __forceinline__ void group_sync(int group) {
+    if (T::GROUPS == 1) __syncthreads();
+    else if (T::WARPS == 1) __syncwarp();
+    else asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(T::GROUP) : "memory");
+}
+
+// Copies ROWS × BK numbers, k along the line, zeros beyond `rows` and `depth`.
+template <class T, int ROWS>
+__device__ __forceinline__ void load_lines(float* to, const float* from, size_t stride, int rows, int k, int depth, int thread) {
+#pragma unroll
+    for (int i = thread; i < ROWS * T::BK / 4; i += T::GROUP) {
+        int r = i / (T::BK / 4), q = i % (T::BK / 4) * 4;
+        bool valid = r < rows && k + q < depth;
+        copy16(to + r * T::LINE + q, valid ? from + r * stride + k + q : from, valid);
+    }
+}
+
+// Copies BK × COLUMNS numbers, k down the rows.
+template <class T, int COLUMNS>
+__device__ __forceinline__ void load_columns(float* to, const float* from, size_t stride, int k, int depth, int columns, int thread) {
+#pragma unroll
+    for (int i = thread; i < T::BK * COLUMNS / 4; i += T::GROUP) {
+        int r = i / (COLUMNS / 4), q = i % (COLUMNS / 4) * 4;
+        bool valid = k + r < depth && q < columns;
+        copy16(to + r * (COLUMNS + 8) + q, valid ? from + (size_t)(k + r) * stride + q : from, valid);
+    }
+}
+
+// Rounds to the ten bits of TF32; the tensor core drops the rest.
+__device__ __forceinline__ u32 tf32(float x) { return __float_as_uint(x) + 0x1000u; }
+
+// Four 8 × 4 pieces of lines of k, as a product wants them; a lane names the line of one row.
+__device__ __forceinline__ void load_pieces(u32 (&to)[4], const float* line) {
+    u32 address = (u32)__cvta_generic_to_shared(line);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address));
+#pragma unroll
+    for (int i = 0; i < 4; i++) to[i] += 0x1000u;
+}
+
+// acc += A Bᵀ over BK. A(m,k) = a[m·AM + k·AK], B(n,k) = b[n·BN + k·BK]; `scale`, if there is one, multiplies B by its k.
+template <class T, int AM, int AK, int BN, int BK, bool SCALED>
+__device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const float* a, const float* b, const float* scale) {
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+#if TF32
+#pragma unroll
+    for (int k = 0; k < T::BK; k += 8) {
+        u32 x[T::MF][4], y[T::NF][2];
+        float low = SCALED ? scale[k + t] : 1.0f, high = SCALED ? scale[k + t + 4] : 1.0f;
+#pragma unroll
+        for (int i = 0; i < T::MF; i++) {
+            if (AK == 1) {
+                load_pieces(x[i], a + (16 * i + (lane & 15)) * AM + k + (lane >> 4) * 4);
+                continue;
+            }
+            const float* from = a + (16 * i + g) * AM + (k + t) * AK;
+            x[i][0] = tf32(from[0]);
+            x[i][1] = tf32(from[8 * AM]);
+            x[i][2] = tf32(from[4 * AK]);
+            x[i][3] = tf32(from[8 * AM + 4 * AK]);
+        }
+#pragma unroll
+        for (int j = 0; j < T::NF; j++) {
+            if (BK == 1) {
+                u32 both[4]; // of j and j + 1
+                if (j % 2 == 0) {
+                    load_pieces(both, b + (8 * j + (lane >> 4) * 8 + (lane & 7)) * BN + k + (lane >> 3 & 1) * 4);
+                    y[j][0] = both[0], y[j][1] = both[1], y[j + 1][0] = both[2], y[j + 1][1] = both[3];
+                }
+                continue;
+            }
+            const float* from = b + (8 * j + g) * BN + (k + t) * BK;
+            y[j][0] = tf32(SCALED ? from[0] * low : from[0]);
+            y[j][1] = tf32(SCALED ? from[4 * BK] * high : from[4 * BK]);
+        }
+#pragma unroll
+        for (int i = 0; i < T::MF; i++)
+#pragma unroll
+            for (int j = 0; j < T::NF; j++)
+                asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                             : "+f"(acc[i][j][0]), "+f"(acc[i][j][1]), "+f"(acc[i][j][2]), "+f"(acc[i][j][3])
+                             : "r"(x[i][0]), "r"(x[i][1]), "r"(x[i][2]), "r"(x[i][3]), "r"(y[j][0]), "r"(y[j][1]));
+    }
+#else
+#pragma unroll 4
+    for (int k = 0; k < T::BK; k++) {
+        float x[2 * T::MF], y[T::NF][2], by = SCALED ? scale[k] : 1.0f;
+#pragma unroll
+        for (int i = 0; i < 2 * T::MF; i++) x[i] = a[(8 * i + g) * AM + k * AK];
+#pragma unroll
+        for (int j = 0; j < T::NF; j++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) y[j][r] = b[(8 * j + 2 * t + r) * BN + k * BK] * by;
+#pragma unroll
+        for (int i = 0; i < T::MF; i++)
+#pragma unroll
+            for (int j = 0; j < T::NF; j++)
+#pragma unroll
+                for (int r = 0; r < 4; r++) acc[i][j][r] += x[2 * i + r / 2] * y[j][r % 2];
+    }
+#endif
+}
+
+template <class T> __device__ __forceinline__ void clear(float (&acc)[T::MF][T::NF][4]) {
+#pragma unroll
+    for (int i = 0; i < T::MF; i++)
+#pragma unroll
+        for (int j = 0; j < T::NF; j++)
+#pragma unroll
+            for (int r = 0; r < 4; r++) acc[i][j][r] = 0.0f;
+}
+
+// Puts a warp's WM × WN into the group's tile: (BM, OUT). `by(row)` gives factor and replacement of a row: where the
+// factor is negative the row becomes 1.
+template <class T, class By> __device__ __forceinline__ void put(float* to, const float (&acc)[T::MF][T::NF][4], int m, int n, By by) {
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+#pragma unroll
+    for (int i = 0; i < T::MF; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            int row = m + 16 * i + 8 * half + g;
+            float factor = by(row);
+#pragma unroll
+            for (int j = 0; j < T::NF; j++) {
+                float2 value = make_float2(acc[i][j][2 * half] * factor, acc[i][j][2 * half + 1] * factor);
+                if (factor < 0.0f) value = make_float2(1.0f, 1.0f);
+                *(float2*)(to + row * T::OUT + n + 8 * j + 2 * t) = value;
+            }
+        }
+}
+
+extern __shared__ float shared[];

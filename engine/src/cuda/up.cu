@@ -1,0 +1,300 @@
+// The way up: leaves, mixing with the product of a window, products of products where windows are large.
+
+// A level: windows of at most four children. Larger windows are cut, and joined afterwards.
+struct Mix {
+    Layer below, above;
+    const float* weights; // (matrices, C, wide A)
+    float* others;        // (nodes below, B, wide C): the product of a child's siblings; null where nothing goes down
+    const int* child;     // (windows, 4), −1 where there is none
+    const int* matrix;    // (nodes below)
+    int rows;             // B, a multiple of 64
+};
+
+template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
+    const int group = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP, warp = thread / 32;
+    const int c_tiles = (s.above.wide + T::BN - 1) / T::BN, b_tiles = s.rows / T::BM;
+    const int c0 = blockIdx.x % c_tiles * T::BN, b0 = blockIdx.x / c_tiles % b_tiles * T::BM;
+    const int p = blockIdx.x / c_tiles / b_tiles;
+    const int m = warp % (T::BM / T::WM) * T::WM, n = warp / (T::BM / T::WM) * T::WN;
+    const int depth = s.below.wide, steps = (depth + T::BK - 1) / T::BK;
+    const int j = s.child[4 * p + group];
+    const int STAGE = (T::BM + T::BN) * T::LINE;
+    float acc[T::MF][T::NF][4];
+    clear<T>(acc);
+    if (j >= 0) {
+        const float* phi = s.below.phi + ((size_t)j * s.rows + b0) * depth;
+        const float* w = s.weights + ((size_t)s.matrix[j] * s.above.real + c0) * depth;
+        float* stage = shared + group * min(steps, T::STAGES) * STAGE;
+        auto load = [&](int step) {
+            float* to = stage + step % T::STAGES * STAGE;
+            load_lines<T, T::BM>(to, phi, depth, T::BM, step * T::BK, depth, thread);
+            load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, s.above.real - c0, step * T::BK, depth, thread);
+        };
+#pragma unroll
+        for (int step = 0; step < T::STAGES - 1; step++) {
+            if (step < steps) load(step);
+            copies_end();
+        }
+        for (int step = 0; step < steps; step++) {
+            copies_wait<T::STAGES - 2>();
+            group_sync<T>(group);
+            if (step + T::STAGES - 1 < steps) load(step + T::STAGES - 1);
+            copies_end();
+            const float* from = stage + step % T::STAGES * STAGE;
+            multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
+        }
+        copies_wait<0>();
+    }
+    __syncthreads();
+    const int* top_j = s.below.top + (size_t)(j < 0 ? 0 : j) * s.rows + b0;
+    put<T>(shared + group * T::BM * T::OUT, acc, m, n, [&](int row) {
+        int top = j < 0 ? -1 : top_j[row];
+        return top < 0 ? -1.0f : inverse(top);
+    });
+    const int children[4] = {s.child[4 * p], s.child[4 * p + 1], s.child[4 * p + 2], s.child[4 * p + 3]};
+    int* seen = (int*)(shared + 4 * T::BM * T::OUT); // (BM): whether the window is not summed out
+    for (int row = threadIdx.x; row < T::BM; row += T::THREADS) {
+        const int b = b0 + row;
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 4; k++) any |= children[k] >= 0 && s.below.top[(size_t)children[k] * s.rows + b] >= 0;
+        seen[row] = any && (s.above.drop == 0 || s.above.drop[(size_t)p * s.rows + b] == 0);
+    }
+    __syncthreads();
+    const int QUADS = T::BN / 4;
+    for (int i = threadIdx.x; i < T::BM * QUADS; i += T::THREADS) {
+        const int row = i / QUADS, c = i % QUADS * 4, b = b0 + row;
+        const float* psi = shared + row * T::OUT + c;
+        float4 x = *(const float4*)psi, y = *(const float4*)(psi + T::BM * T::OUT);
+        float4 z = *(const float4*)(psi + 2 * T::BM * T::OUT), w = *(const float4*)(psi + 3 * T::BM * T::OUT);
+        float4 xy = make_float4(x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w);
+        float4 zw = make_float4(z.x * w.x, z.y * w.y, z.z * w.z, z.w * w.w);
+        float4 all = make_float4(xy.x * zw.x, xy.y * zw.y, xy.z * zw.z, xy.w * zw.w);
+        const int real = s.above.real - c0 - c;
+        if (real < 1) all.x = 0.0f;
+        if (real < 2) all.y = 0.0f;
+        if (real < 3) all.z = 0.0f;
+        if (real < 4) all.w = 0.0f;
+        float largest = fmaxf(fmaxf(all.x, all.y), fmaxf(all.z, all.w));
+#pragma unroll
+        for (int by = QUADS / 2; by > 0; by /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, by));
+        if (c == 0 && seen[row]) atomicMax(s.above.top + (size_t)p * s.rows + b, __float_as_int(largest));
+        if (c0 + c >= s.above.wide) continue;
+        *(float4*)(s.above.phi + ((size_t)p * s.rows + b) * s.above.wide + c0 + c) = all;
+        if (s.others != 0) {
+            float4 o[4] = {make_float4(y.x * zw.x, y.y * zw.y, y.z * zw.z, y.w * zw.w), make_float4(x.x * zw.x, x.y * zw.y, x.z * zw.z, x.w * zw.w),
+                           make_float4(w.x * xy.x, w.y * xy.y, w.z * xy.z, w.w * xy.w), make_float4(z.x * xy.x, z.y * xy.y, z.z * xy.z, z.w * xy.w)};
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                if (children[k] >= 0) *(float4*)(s.others + ((size_t)children[k] * s.rows + b) * s.above.wide + c0 + c) = o[k];
+        }
+    }
+    if (c0 == 0 && threadIdx.x < T::BM) {
+        const int b = b0 + threadIdx.x;
+        double scale = 0.0;
+        float lost = 2.0f * TINY; // of the product, and of sums over φ that was not divided yet
+        for (int k = 0; k < 4; k++) {
+            if (children[k] < 0) continue;
+            size_t row = (size_t)children[k] * s.rows + b;
+            int top = s.below.top[row];
+            if (top < 0) continue;
+            scale += s.below.scale[row] + exponent(top);
+            lost += lost_after(s.below.lost[row], top);
+        }
+        s.above.scale[(size_t)p * s.rows + b] = scale;
+        s.above.lost[(size_t)p * s.rows + b] = lost;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128) mix_up_small(const __grid_constant__ Mix s) {
+    mix_up<Shape<32, 32, 32, 32, 32, 3, 4>>(s);
+}
+extern "C" __global__ void __launch_bounds__(128, 4) mix_up_flat(const __grid_constant__ Mix s) { // at most 32 channels in
+    mix_up<Shape<32, 64, 32, 64, 32, 2, 4>>(s);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) mix_up_large(const __grid_constant__ Mix s) {
+    mix_up<Shape<64, 64, 32, 64, 16, 2, 4>>(s);
+}
+extern "C" __global__ void __launch_bounds__(512, 1) mix_up_huge(const __grid_constant__ Mix s) {
+    mix_up<Shape<128, 64, 32, 64, 32, 2, 4>>(s);
+}
+
+// φ of a node that is the product of at most four others. A warp a row.
+struct Join {
+    Layer below, above;
+    float* others; // (nodes below, B, C)
+    const int* child;
+    int rows;
+};
+
+extern "C" __global__ void join_up(const __grid_constant__ Join s) {
+    const int lane = threadIdx.x & 31;
+    const size_t row = (size_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (row >= (size_t)s.above.nodes * s.rows) return;
+    const int p = row / s.rows, b = row % s.rows, wide = s.above.wide;
+    size_t from[4];
+    float by[4];
+    bool any = false, seen = s.above.drop == 0 || s.above.drop[row] == 0;
+    double scale = 0.0;
+    float lost = TINY;
+    for (int k = 0; k < 4; k++) {
+        int j = s.child[4 * p + k];
+        from[k] = (size_t)(j < 0 ? 0 : j) * s.rows + b;
+        int top = j < 0 ? -1 : s.below.top[from[k]];
+        by[k] = top < 0 ? -1.0f : inverse(top);
+        if (top < 0) continue;
+        any = true;
+        scale += s.below.scale[from[k]] + exponent(top);
+        lost += lost_after(s.below.lost[from[k]], top);
+    }
+    float largest = 0.0f;
+    for (int c = lane; c < wide; c += 32) {
+        float x[4];
+        for (int k = 0; k < 4; k++) x[k] = by[k] < 0.0f ? 1.0f : s.below.phi[from[k] * wide + c] * by[k];
+        float all = c < s.above.real ? (x[0] * x[1]) * (x[2] * x[3]) : 0.0f;
+        largest = fmaxf(largest, all);
+        s.above.phi[row * wide + c] = all;
+        if (s.others == 0) continue;
+        float o[4] = {x[1] * (x[2] * x[3]), x[0] * (x[2] * x[3]), x[3] * (x[0] * x[1]), x[2] * (x[0] * x[1])};
+        for (int k = 0; k < 4; k++)
+            if (s.child[4 * p + k] >= 0) s.others[from[k] * wide + c] = o[k];
+    }
+    for (int step = 16; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, step));
+    if (lane > 0) return;
+    s.above.top[row] = seen && any ? __float_as_int(largest) : -1;
+    s.above.scale[row] = scale;
+    s.above.lost[row] = lost;
+}
+
+// Leaf families as tables: a coordinate is normal (values = 0; for each component μ, 1/σ, −log σ − ½ log 2π and log σ)
+// or has log-probabilities (V, M).
+struct Leaves {
+    Layer layer;
+    const float* frame;    // (B, D), NaN is missing
+    const float* tables;
+    const int* inputs;     // places in the frame, −1 outside it
+    const int* first;      // (positions + 1): where a position's inputs start
+    const int* family;     // (positions): its family's first coordinate
+    const int* values;     // (coordinates)
+    const int* offset;     // (coordinates): into the tables, a multiple of 4
+    int rows, samples, frame_len; // samples: rows that are not there only to fill up
+    int dense;                    // also where nothing is observed
+};
+
+#define MISSING __int_as_float(0x7fffffff)
+
+__device__ __forceinline__ float observed(const Leaves& s, int input, int b) {
+    int place = s.inputs[input];
+    return place < 0 ? MISSING : s.frame[(size_t)b * s.frame_len + place];
+}
+
+// log p(x|d) in f64 of one coordinate; its table is f32.
+__device__ __noinline__ double log_density(const Leaves& s, int coordinate, int d, float x) {
+    const float* table = s.tables + s.offset[coordinate];
+    if (s.values[coordinate] > 0) return table[(int)x * s.layer.real + d];
+    double log_sigma = table[4 * d + 3], z = ((double)x - table[4 * d]) * exp(-log_sigma);
+    return -0.5 * z * z - log_sigma - HALF_LOG_TAU;
+}
+
+// log φ⁰(d) in f64.
+__device__ __noinline__ double log_leaf(const Leaves& s, int i, int b, int d) {
+    double sum = 0.0;
+    for (int k = 0; k < s.first[i + 1] - s.first[i]; k++) {
+        float x = observed(s, s.first[i] + k, b);
+        if (!isnan(x)) sum += log_density(s, s.family[i] + k, d, x);
+    }
+    return sum;
+}
+
+#define SAMPLES 64 // a block takes one position and so many samples, one a thread
+#define AT_ONCE 32 // components in registers
+#define NUMBERS 4  // inputs asked for at once
+
+#if TF32
+#define EXP __expf
+#else
+#define EXP expf
+#endif
+
+// log φ⁰ of components d0 …; says whether anything is observed.
+__device__ __forceinline__ bool log_leaves(const Leaves& s, int i, int b, int d0, float (&log_prob)[AT_ONCE]) {
+    const int start = s.first[i], count = s.first[i + 1] - start, coordinate = s.family[i], m = s.layer.real;
+    bool seen = false;
+#pragma unroll
+    for (int d = 0; d < AT_ONCE; d++) log_prob[d] = 0.0f;
+    for (int k0 = 0; k0 < count; k0 += NUMBERS) {
+        float x[NUMBERS];
+#pragma unroll
+        for (int k = 0; k < NUMBERS; k++) x[k] = b < s.samples && k0 + k < count ? observed(s, start + k0 + k, b) : MISSING;
+#pragma unroll
+        for (int k = 0; k < NUMBERS; k++) {
+            if (k0 + k >= count) break;
+            const float* table = s.tables + s.offset[coordinate + k0 + k];
+            const bool there = !isnan(x[k]);
+            seen |= there;
+            if (s.values[coordinate + k0 + k] > 0) {
+                if (!there) continue;
+#pragma unroll
+                for (int d = 0; d < AT_ONCE; d++) log_prob[d] += table[(int)x[k] * m + min(d0 + d, m - 1)];
+                continue;
+            }
+            const float one = there ? 1.0f : 0.0f, value = there ? x[k] : 0.0f;
+#pragma unroll
+            for (int d = 0; d < AT_ONCE; d++) {
+                const float4 p = *(const float4*)(table + 4 * min(d0 + d, m - 1)); // beyond m: not used
+                const float z = (value - p.x) * p.y;
+                log_prob[d] = fmaf(one, fmaf(-0.5f * z, z, p.z), log_prob[d]);
+            }
+        }
+    }
+    return seen;
+}
+
+extern "C" __global__ void __launch_bounds__(SAMPLES) leaves_up(const __grid_constant__ Leaves s) {
+    __shared__ float4 tile[SAMPLES][AT_ONCE / 4 + 1];
+    const int t = threadIdx.x, m = s.layer.real, wide = s.layer.wide;
+    const int i = blockIdx.x / (s.rows / SAMPLES), b0 = blockIdx.x % (s.rows / SAMPLES) * SAMPLES, b = b0 + t;
+    const size_t row = (size_t)i * s.rows + b;
+    float log_prob[AT_ONCE], largest = -__int_as_float(0x7f800000);
+    bool seen = false;
+    for (int d0 = 0; d0 < m; d0 += AT_ONCE) {
+        seen = log_leaves(s, i, b, d0, log_prob);
+#pragma unroll
+        for (int d = 0; d < AT_ONCE; d++)
+            if (d0 + d < m && !(log_prob[d] <= largest)) largest = log_prob[d]; // also if it is NaN
+    }
+    seen = (seen || (s.dense && b < s.samples)) && (s.layer.drop == 0 || s.layer.drop[row] == 0);
+    double scale = largest;
+    float lost = TINY;
+    const bool outlier = seen && !(largest >= -1000.0f); // differences of f32 would lose the distance between components
+    if (outlier) {
+        scale = -__longlong_as_double(0x7ff0000000000000ll);
+#pragma unroll 1
+        for (int d = 0; d < m; d++) scale = fmax(scale, log_leaf(s, i, b, d));
+    }
+    const bool finite = isfinite(scale);
+    if (outlier && !finite) lost = __int_as_float(0x7f800000);
+    s.layer.top[row] = seen ? 0x3f000000 : -1; // ½: divided by 1
+    s.layer.scale[row] = finite ? scale : 0.0;
+    s.layer.lost[row] = lost;
+    for (int d0 = 0; d0 < wide; d0 += AT_ONCE) {
+        if (m > AT_ONCE) log_leaves(s, i, b, d0, log_prob); // else it is still there
+        auto mantissa = [&](int d) {
+            const float value = seen ? EXP(log_prob[d] - largest) : 1.0f;
+            return d0 + d < m ? value : 0.0f;
+        };
+#pragma unroll
+        for (int d = 0; d < AT_ONCE; d += 4) tile[t][d / 4] = make_float4(mantissa(d), mantissa(d + 1), mantissa(d + 2), mantissa(d + 3));
+        if (outlier)
+#pragma unroll 1
+            for (int d = 0; d < AT_ONCE && d0 + d < m; d++)
+                ((float*)tile[t])[d] = finite ? expf((float)(log_leaf(s, i, b, d0 + d) - scale)) : 0.0f;
+        __syncthreads();
+#pragma unroll
+        for (int at = t; at < SAMPLES * AT_ONCE / 4; at += SAMPLES) {
+            const int r = at / (AT_ONCE / 4), q = at % (AT_ONCE / 4);
+            if (d0 + 4 * q < wide) *(float4*)(s.layer.phi + ((size_t)i * s.rows + b0 + r) * wide + d0 + 4 * q) = tile[r][q];
+        }
+        __syncthreads();
+    }
+}

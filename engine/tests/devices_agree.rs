@@ -1,0 +1,326 @@
+//! The circuit and its training on every device that is there, against the slow evaluator and against the processor.
+
+#![allow(clippy::print_stderr)] // says aloud what was not tested
+
+mod random_models;
+
+use random_models::Draw;
+use sumout::Model;
+use sumout::batch::Batch;
+use sumout::cuda::{self, Scoring};
+use sumout::device::{Device, Precision};
+use sumout::optim::{Rule, Schedule};
+use sumout::presets::preset;
+use sumout::product::TINY;
+use sumout::queries::Predictor;
+use sumout::reference::{self, LogWeights};
+use sumout::structure::{Kind, Structure};
+use sumout::train::{Data, Proceed, Settings, Trainer};
+use sumout::weights::Prepared;
+
+/// The GPU, or nothing, said aloud.
+fn card() -> Option<usize> {
+    match cuda::count() {
+        Ok(count) if count > 0 => Some(0),
+        Ok(_) => {
+            eprintln!("NOT TESTED on a GPU: the driver finds none");
+            None
+        }
+        Err(error) => {
+            eprintln!("NOT TESTED on a GPU: {error}");
+            None
+        }
+    }
+}
+
+/// 1e-4 nats, or 1e-6 relative for large values.
+fn close(ours: f64, exact: f64) -> bool {
+    (ours - exact).abs() <= 1e-4_f64.max(1e-6 * exact.abs())
+}
+
+#[test]
+fn scores_and_flows_agree_with_the_reference() {
+    let Some(ordinal) = card() else { return };
+    let (mut trusted, mut all) = (0, 0);
+    for seed in 0..60 {
+        let draw = &mut Draw::new(seed);
+        let structure = random_models::structure(draw);
+        let spread = [0.5, 3.0, 30.0][draw.from(0, 2)];
+        let weights = random_models::weights(&structure, spread, draw);
+        let rows = draw.from(1, 150);
+        let (missing, reach) = (draw.0.uniform(), [3.0, 1e3, 1e6][draw.from(0, 2)]);
+        let batch = random_models::batch(&structure, rows, missing, reach, draw);
+        let prepared = Prepared::new(&weights);
+        let on = (ordinal, Precision::F32);
+        let mut scoring = Scoring::new(on, &structure, &weights, &prepared, rows, true).unwrap();
+        scoring.lay(&batch).unwrap();
+        scoring.queue(true).unwrap();
+        let scores = scoring.scores().unwrap();
+        let logs = LogWeights::new(&structure, &weights);
+        let k = structure.classes;
+        let seeds: Vec<f32> = (0..rows * k).map(|_| draw.0.uniform() as f32).collect();
+        let flows = scoring.flows(&seeds).unwrap();
+        for b in 0..rows {
+            let up = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false);
+            let own: Vec<f64> = seeds[b * k..(b + 1) * k].iter().map(|&seed| seed.into()).collect();
+            let down = reference::flows(&structure, &logs, &up, &own, &|_, _, _| false);
+            let mut good = true;
+            for y in 0..k {
+                let (psi, lost) = (scores.psi[b * k + y], scores.lost[b]);
+                all += 1;
+                if !(psi > TINY && lost <= 1e-6 * psi) {
+                    good = false;
+                    continue;
+                }
+                trusted += 1;
+                let (ours, exact) = (scores.score[b * k + y], up.log_likelihood[y]);
+                assert!(close(ours, exact), "model {seed} row {b} class {y}: {ours} against {exact}");
+            }
+            for (t, tree) in structure.trees.iter().enumerate().filter(|_| good) {
+                for i in 0..tree.positions.len() {
+                    for d in 0..tree.components {
+                        let (ours, exact) = (flows[t][(i * rows + b) * tree.components + d], down.leaves[t][i][d]);
+                        let near = (f64::from(ours) - exact).abs() < 1e-4;
+                        assert!(near, "model {seed} row {b} position {i}: flow {ours} against {exact}");
+                    }
+                }
+            }
+        }
+    }
+    eprintln!("{trusted} of {all} scores trusted");
+    assert!(trusted * 2 > all, "only {trusted} of {all} scores are trusted");
+}
+
+/// Rows of data for a structure.
+fn rows_of(structure: &Structure, count: usize, draw: &mut Draw) -> Vec<f32> {
+    let kinds = structure.row_kinds();
+    let number = |kind: Kind, draw: &mut Draw| match kind {
+        _ if draw.0.chance(0.2) => f32::NAN,
+        Kind::Gaussian => draw.0.normal() as f32,
+        Kind::Bernoulli => draw.0.below(2) as f32,
+        Kind::Categorical(n) => draw.0.below(n as usize) as f32,
+    };
+    (0..count).flat_map(|_| kinds.clone()).map(|kind| number(kind, draw)).collect()
+}
+
+/// The numbers of all leaves.
+fn leaves_of(model: &Model) -> Vec<f32> {
+    let mut weights = model.weights.clone();
+    let families = weights.trees.iter_mut().flat_map(|tree| &mut tree.families);
+    families.flat_map(|family| &mut family.coordinates).flat_map(|c| c.free_mut()).map(|x| *x).collect()
+}
+
+/// A step on the card is the step of the processor: loss after loss, and the weights at the end. Returns how many
+/// samples were computed again.
+fn train_alike(model: &Model, settings: &Settings, data: &Data<'_>, steps: usize, what: &str) -> usize {
+    let Some(ordinal) = card() else { return 1 };
+    let mut cpu = Trainer::new(model.clone(), settings.clone(), data).unwrap();
+    let mut gpu = Trainer::new(model.clone(), settings.clone(), data).unwrap();
+    gpu.use_device(Device::Cuda(ordinal), Precision::F32).unwrap();
+    for step in 0..steps {
+        let (a, b) = (cpu.advance(data).unwrap(), gpu.advance(data).unwrap());
+        let near = |a: f64, b: f64| (a - b).abs() <= 2e-4 * (1.0 + a.abs());
+        assert!(
+            near(a.discriminative, b.discriminative) && near(a.generative, b.generative),
+            "{what} {step}: {a:?} {b:?}"
+        );
+        assert_eq!((a.labelled, a.rows), (b.labelled, b.rows), "{what}");
+    }
+    gpu.pull().unwrap();
+    let (a, b) = (Prepared::new(&cpu.model().weights), Prepared::new(&gpu.model().weights));
+    let mut worst = 0.0f32;
+    for (t, tree) in model.structure.trees.iter().enumerate() {
+        for (l, level) in tree.levels.iter().enumerate() {
+            for (m, c) in (0..level.matrices()).flat_map(|m| (0..level.channels).map(move |c| (m, c))) {
+                for x in 0..tree.channels(l) {
+                    worst = worst.max((a.levels[t][l].weight(m, c, x) - b.levels[t][l].weight(m, c, x)).abs());
+                }
+            }
+        }
+    }
+    for (c, x) in (0..model.structure.classes).flat_map(|c| (0..model.structure.root_channels()).map(move |x| (c, x))) {
+        worst = worst.max((a.classes.weight(0, c, x) - b.classes.weight(0, c, x)).abs());
+    }
+    // Adam divides a gradient by its own size, so where it is all rounding the sign of a step is too.
+    let most = if matches!(settings.rule, Rule::Adam { .. } | Rule::Nadam { .. }) { 2e-2 } else { 2e-3 };
+    assert!(worst < most, "{what}: weights differ by {worst}");
+    for (a, b) in leaves_of(&cpu.model()).iter().zip(leaves_of(&gpu.model())) {
+        assert!((a - b).abs() < most * (1.0 + a.abs()), "{what}: leaves {a} {b}");
+    }
+    // The bounds are not the same to the last bit; what they catch is.
+    assert!(cpu.recomputed().abs_diff(gpu.recomputed()) * 5 <= cpu.recomputed(), "{what}: {}", gpu.recomputed());
+    gpu.recomputed()
+}
+
+#[test]
+fn training_agrees() {
+    let rules = [
+        (Rule::Sgd { momentum: 0.5 }, 0.3),
+        (Rule::adam(), 0.02),
+        (Rule::Nadam { beta1: 0.8, beta2: 0.99 }, 0.02),
+        (Rule::Em, 0.5),
+    ];
+    for seed in 0..40 {
+        let draw = &mut Draw::new(1000 + seed);
+        let structure = random_models::structure(draw);
+        let (rule, rate) = rules[seed as usize % 4];
+        let n = draw.from(5, 90);
+        let values = rows_of(&structure, n, draw);
+        let classes = structure.classes;
+        let mut labels: Vec<i64> = (0..n).map(|row| if row % 7 == 6 { -1 } else { (row % classes) as i64 }).collect();
+        labels[..classes].iter_mut().enumerate().for_each(|(y, label)| *label = y as i64);
+        let weights: Vec<f32> =
+            if seed % 3 == 0 { (0..n).map(|row| 0.5 + row as f32 / n as f32).collect() } else { vec![] };
+        let data = Data { values: &values, labels: &labels, weights: &weights };
+        let settings = Settings {
+            rule,
+            rate,
+            schedule: Schedule::Cosine,
+            steps: 10,
+            batch: draw.from(1, 100),
+            generative: 0.3,
+            penalty: if seed % 5 == 0 { 0.01 } else { 0.0 },
+            drop_inputs: if seed % 2 == 0 { 0.3 } else { 0.0 },
+            drop_nodes: if seed % 3 == 1 { vec![0.2, 0.1, 0.1] } else { vec![] },
+            shift: usize::from(structure.frame.is_some() && seed % 4 == 1),
+            leaf_rate: if seed % 5 < 2 { 0.1 } else { 0.0 },
+            seed,
+            ..Settings::default()
+        };
+        let model = Model::random(structure, 1.0, seed);
+        train_alike(&model, &settings, &data, 4, &format!("model {seed}, {rule:?}"));
+    }
+}
+
+/// Samples that underflow spoils are computed again, and training goes on as on the processor.
+#[test]
+fn doubtful_samples_agree() {
+    let mut again = 0;
+    for seed in 0..12 {
+        let draw = &mut Draw::new(500 + seed);
+        let structure = random_models::structure(draw);
+        let n = 40;
+        let mut values = rows_of(&structure, n, draw);
+        let real = structure.row_kinds();
+        for (i, value) in values.iter_mut().enumerate().filter(|(i, _)| real[i % real.len()] == Kind::Gaussian) {
+            if i % 3 == 0 {
+                *value *= 300.0; // far from every component
+            }
+        }
+        let labels: Vec<i64> = (0..n).map(|row| (row % structure.classes) as i64).collect();
+        let data = Data::new(&values, &labels);
+        let rule = if seed % 2 == 0 { Rule::Sgd { momentum: 0.0 } } else { Rule::Em };
+        let settings = Settings { rule, rate: 0.2, batch: 33, spread: 25.0, seed, ..Settings::default() };
+        let settings = Settings { leaf_rate: if seed % 4 < 2 { 0.01 } else { 0.0 }, ..settings };
+        let model = Model::random(structure, 1.0, seed);
+        again += train_alike(&model, &settings, &data, 2, &format!("doubtful model {seed}"));
+    }
+    assert!(again > 0);
+}
+
+/// All questions on the card, against the processor.
+#[test]
+fn questions_agree() {
+    let Some(ordinal) = card() else { return };
+    for seed in 0..25 {
+        let draw = &mut Draw::new(2000 + seed);
+        let structure = random_models::structure(draw);
+        let spread = [1.0, 3.0, 30.0][seed as usize % 3];
+        let weights = random_models::weights(&structure, spread, draw);
+        let rows = rows_of(&structure, 70, draw);
+        let model = Model { weights, ..Model::random(structure, 0.0, 0) };
+        let mut cpu = Predictor::new(model.clone());
+        let mut gpu = Predictor::new(model);
+        gpu.use_device(Device::Cuda(ordinal), Precision::F32).unwrap();
+        let (a, b) = (cpu.log_likelihood(&rows).unwrap(), gpu.log_likelihood(&rows).unwrap());
+        a.iter().zip(&b).for_each(|(a, b)| assert!(close(*b, *a), "model {seed}: score {b} {a}"));
+        let near = |a: &[f32], b: &[f32], what: &str| {
+            for (a, b) in a.iter().zip(b) {
+                assert!((a - b).abs() < 1e-3 * (1.0 + a.abs()), "model {seed}: {what} {b} {a}");
+            }
+        };
+        let (a, b) = (cpu.posterior(&rows).unwrap(), gpu.posterior(&rows).unwrap());
+        a.iter().zip(&b).for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "model {seed}: posterior {b} {a}"));
+        let (a, b) = (cpu.responsibilities(&rows, None).unwrap(), gpu.responsibilities(&rows, None).unwrap());
+        a.iter().zip(&b).for_each(|(a, b)| near(a, b, "responsibility"));
+        let (a, b) = (cpu.impute_mean(&rows, Some(0)).unwrap(), gpu.impute_mean(&rows, Some(0)).unwrap());
+        near(&a.mean, &b.mean, "mean");
+        near(&a.variance, &b.variance, "variance");
+        assert_eq!(cpu.impute_mode(&rows, None).unwrap(), gpu.impute_mode(&rows, None).unwrap());
+        let (a, b) = (cpu.sample_given(&rows, None, 3).unwrap(), gpu.sample_given(&rows, None, 3).unwrap());
+        let same = a.iter().zip(&b).filter(|(a, b)| (*a - *b).abs() < 1e-3 * (1.0 + a.abs())).count();
+        assert!(same * 100 >= a.len() * 99, "model {seed}: {same} of {} samples alike", a.len());
+    }
+}
+
+/// A run on the card that is stopped goes on to the same bits; `run` and single steps take the same rows.
+#[test]
+fn a_run_resumes_to_the_same_bits() {
+    let Some(ordinal) = card() else { return };
+    let draw = &mut Draw::new(77);
+    let kinds = [Kind::Gaussian; 6];
+    let structure = Structure::columns(&kinds, &[vec![0, 1], vec![2], vec![3, 4], vec![5]], 2, 5, &[7, 9], 3).unwrap();
+    let values: Vec<f32> = (0..90 * 6).map(|_| draw.0.normal() as f32).collect();
+    let labels: Vec<i64> = (0..90).map(|row| row % 3).collect();
+    let data = Data::new(&values, &labels);
+    let settings = Settings { steps: 100, batch: 40, drop_inputs: 0.3, leaf_rate: 0.1, ..Settings::default() };
+    let whole = |stop: usize| {
+        let mut trainer = Trainer::new(Model::random(structure.clone(), 1.0, 1), settings.clone(), &data).unwrap();
+        trainer.use_device(Device::Cuda(ordinal), Precision::Tf32).unwrap();
+        trainer.look_every(stop);
+        let mut bytes = Vec::new();
+        trainer
+            .run(&data, None, &mut |trainer, progress| {
+                if progress.step == stop {
+                    bytes = trainer.checkpoint().unwrap();
+                }
+                Proceed::Continue
+            })
+            .unwrap();
+        (trainer.checkpoint().unwrap(), bytes)
+    };
+    let (end, middle) = whole(30);
+    let mut again = Trainer::resume(&middle).unwrap();
+    assert_eq!(again.steps_done(), 30);
+    again.use_device(Device::Cuda(ordinal), Precision::Tf32).unwrap();
+    while again.steps_done() < 100 {
+        again.advance(&data).unwrap();
+    }
+    assert!(again.checkpoint().unwrap() == end);
+    assert!(whole(30).0 == end, "the same seed gives the same bits");
+}
+
+#[test]
+fn the_preset_agrees() {
+    let Some(ordinal) = card() else { return };
+    let preset = preset("mnist-ht").unwrap();
+    let draw = &mut Draw::new(5);
+    let values: Vec<f32> =
+        (0..256 * 784).map(|_| if draw.0.chance(0.7) { 0.0 } else { draw.0.below(256) as f32 }).collect();
+    let labels: Vec<i64> = (0..256).map(|row| row % 10).collect();
+    let weights = random_models::weights(&preset.structure, 1.0, draw); // components that differ
+    let mut model = Model { weights, ..Model::random(preset.structure.clone(), 1.0, 3) };
+    model.scaling = preset.scaling;
+    let data = Data::new(&values, &labels);
+    train_alike(&model, &preset.settings, &data, 3, "mnist-ht");
+    let prepared = Prepared::new(&model.weights);
+    let mut batch = Batch::default();
+    model.fill(&values[..100 * 784], (0, 0), &mut batch);
+    let logs = LogWeights::new(&model.structure, &model.weights);
+    for (precision, tolerance) in [(Precision::F32, 1e-6), (Precision::Tf32, 1e-3)] {
+        let mut scoring =
+            Scoring::new((ordinal, precision), &model.structure, &model.weights, &prepared, 100, false).unwrap();
+        scoring.lay(&batch).unwrap();
+        scoring.queue(false).unwrap();
+        let scores = scoring.scores().unwrap().score;
+        let mut worst = 0.0f64;
+        for b in [0, 50, 99] {
+            let up = reference::upward(&model.structure, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+            for (y, exact) in up.log_likelihood.iter().enumerate() {
+                worst = worst.max((scores[b * 10 + y] - exact).abs() / exact.abs().max(100.0));
+            }
+        }
+        eprintln!("{precision:?}: worst relative error of a score {worst:e}");
+        assert!(worst <= tolerance, "{precision:?}: {worst:e}");
+    }
+}

@@ -1,0 +1,274 @@
+"""Sumout beside what people use on tables with holes: accuracy, and times to fit and to predict.
+
+    pip install ./python lightgbm
+    python python/benchmarks/tables.py --seeds 5 --write docs/python.md
+
+Every set is split at random into three quarters to learn from and a quarter to be judged by, once a seed. A method
+learns from complete rows and is judged with a share p of the cells missing at random; and the reverse: it learns with
+half of the cells missing and is judged on complete rows. Nothing is tuned for any set. What was measured is kept in
+a file (--results), so a run that was stopped goes on. Every method has one thread (OMP_NUM_THREADS chooses more).
+"""
+
+import argparse
+import gzip
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the libraries that read it
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn import datasets
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from sumout import TMMClassifier
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARES = [0, 0.25, 0.5, 0.75, 0.9]
+REVERSE = "0.5 → 0"
+
+
+# Data sets: all of them are inside scikit-learn, inside this repository, or made here.
+
+
+def waves(rows=10_000, seed=0):
+    """Breiman's waveforms: each row mixes two of three triangles, with noise, and 19 columns of noise alone."""
+    random = np.random.RandomState(seed)
+    triangle = np.array([np.maximum(6 - np.abs(np.arange(1, 22) - peak), 0) for peak in (11, 15, 7)])
+    y = random.randint(3, size=rows)
+    part = random.uniform(size=(rows, 1))
+    shape = part * triangle[y] + (1 - part) * triangle[(y + 1) % 3]
+    return np.hstack([shape, np.zeros((rows, 19))]) + random.normal(size=(rows, 40)), y
+
+
+def clusters():
+    """Scikit-learn's made-up classification problem."""
+    return datasets.make_classification(
+        10_000, 20, n_informative=12, n_classes=5, n_clusters_per_class=3, class_sep=1.5, random_state=0
+    )
+
+
+def mnist():
+    """6,000 images of MNIST at 14 × 14, as plain columns: those that the command line carries for its demo."""
+
+    def read(name, skip):
+        with gzip.open(ROOT / "cli" / "digits" / name) as file:
+            return np.frombuffer(file.read(), np.uint8, offset=skip)
+
+    images = np.concatenate([read(f"{half}-images-idx3-ubyte.gz", 16) for half in ("train", "t10k")])
+    labels = np.concatenate([read(f"{half}-labels-idx1-ubyte.gz", 8) for half in ("train", "t10k")])
+    return images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(-1, 196), labels.astype(int)
+
+
+SETS = {
+    "digits": lambda: datasets.load_digits(return_X_y=True),
+    "iris": lambda: datasets.load_iris(return_X_y=True),
+    "wine": lambda: datasets.load_wine(return_X_y=True),
+    "breast cancer": lambda: datasets.load_breast_cancer(return_X_y=True),
+    "clusters": clusters,
+    "waves": waves,
+    "mnist 14×14": mnist,
+}
+
+
+# Methods.
+
+
+class ClassMixtures:
+    """A diagonal Gaussian mixture for every class; its marginals are exact. Learns from complete rows."""
+
+    def __init__(self, components, seed):
+        self.components, self.seed = components, seed
+
+    def fit(self, X, y):
+        self.mean, self.spread = X.mean(axis=0), X.std(axis=0) + 1e-9
+        Z = (X - self.mean) / self.spread
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.log_prior = np.log(counts / len(y))
+        self.mixtures = [
+            GaussianMixture(
+                min(self.components, count // 4), covariance_type="diag", reg_covar=0.05, random_state=self.seed
+            ).fit(Z[y == k])
+            for k, count in zip(self.classes_, counts)
+        ]
+        return self
+
+    def predict(self, X):
+        Z = (X - self.mean) / self.spread
+        seen, Z = ~np.isnan(Z), np.nan_to_num(Z)
+        scores = np.empty((len(X), len(self.classes_)))
+        for k, m in enumerate(self.mixtures):
+            variance = m.covariances_
+            # Σ_seen of log N(z; μ, σ²), as matrix products over the columns
+            square = (
+                (Z**2) @ (1 / variance).T
+                - 2 * Z @ (m.means_ / variance).T
+                + seen @ (m.means_**2 / variance + np.log(2 * np.pi * variance)).T
+            )
+            scores[:, k] = logsumexp(-0.5 * square + np.log(m.weights_), axis=1) + self.log_prior[k]
+        return self.classes_[scores.argmax(axis=1)]
+
+
+class WithHoles:
+    """Trained on the rows and four copies, each row of a copy with its own share of holes, drawn from 0 to 0.9."""
+
+    def __init__(self, model, seed):
+        self.model, self.seed = model, seed
+
+    def fit(self, X, y):
+        random = np.random.RandomState(self.seed)
+        copies = np.tile(X, (4, 1))
+        share = random.uniform(0, 0.9, size=(len(copies), 1))
+        copies[random.uniform(size=copies.shape) < share] = np.nan
+        self.model.fit(np.vstack([X, copies]), np.tile(y, 5))
+        return self
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+
+def lightgbm(seed):
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(random_state=seed, verbose=-1)
+
+
+def iterative(columns, seed):
+    near = None if columns <= 30 else 15
+    return IterativeImputer(max_iter=5, n_nearest_features=near, skip_complete=True, random_state=seed)
+
+
+def boosting(seed):
+    return HistGradientBoostingClassifier(random_state=seed)
+
+
+METHODS = {
+    "**TMMClassifier()**": lambda columns, seed: TMMClassifier(random_state=seed),
+    "mixture of 16 Gaussians per class, exact marginals": lambda columns, seed: ClassMixtures(16, seed),
+    "KNNImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(KNNImputer(), boosting(seed)),
+    "IterativeImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(
+        iterative(columns, seed), boosting(seed)
+    ),
+    "HistGradientBoosting": lambda columns, seed: boosting(seed),
+    "HistGradientBoosting, trained with random holes": lambda columns, seed: WithHoles(boosting(seed), seed),
+    "LightGBM": lambda columns, seed: lightgbm(seed),
+}
+
+
+def with_holes(X, share, seed):
+    random = np.random.RandomState(10_000 + seed)
+    return np.where(random.uniform(size=X.shape) < share, np.nan, X)
+
+
+def measure(name, method, seed):
+    """Accuracies by share of holes, and seconds."""
+    X, y = SETS[name]()
+    X, X_test, y, y_test = train_test_split(X.astype(float), y, test_size=0.25, random_state=seed, stratify=y)
+    make = METHODS[method]
+    started = time.perf_counter()
+    model = make(X.shape[1], seed).fit(X, y)
+    found = {"fit": time.perf_counter() - started, "rows": len(X_test)}
+    for share in SHARES:
+        rows = with_holes(X_test, share, seed)
+        started = time.perf_counter()
+        found[str(share)] = float((model.predict(rows) == y_test).mean())
+        if share == 0.5:
+            found["predict"] = time.perf_counter() - started
+    if "mixture" not in method:  # scikit-learn's mixture learns from complete rows only
+        model = make(X.shape[1], seed).fit(with_holes(X, 0.5, seed + 500), y)
+        found[REVERSE] = float((model.predict(X_test) == y_test).mean())
+    return found
+
+
+def overhead():
+    """Microseconds of one `predict_proba` of one row, the least of many."""
+    X, y = SETS["iris"]()
+    model = TMMClassifier(steps=20, random_state=0).fit(X, y)
+    row = X[:1].copy()
+
+    def once():
+        started = time.perf_counter()
+        model.predict_proba(row)
+        return time.perf_counter() - started
+
+    times = sorted(once() for _ in range(2000))
+    return 1e6 * times[len(times) // 2]
+
+
+def table(results, name):
+    """Markdown of one set: mean ± standard deviation over seeds, in per cent."""
+    columns = [*map(str, SHARES), REVERSE]
+    lines = [
+        f"| {name} | " + " | ".join(columns) + " | fit, s | predict, ms |",
+        "|---|" + "---|" * (len(columns) + 2),
+    ]
+    for method in METHODS:
+        runs = [run for key, run in results.items() if key.startswith(f"{name}/{method}/")]
+        if not runs:
+            continue
+
+        def cell(column):
+            seen = [100 * run[column] for run in runs if column in run]
+            return f"{np.mean(seen):.1f} ± {np.std(seen):.1f}" if seen else "-"
+
+        fit, predict = np.median([run["fit"] for run in runs]), np.median([run["predict"] for run in runs])
+        lines.append(f"| {method} | " + " | ".join(map(cell, columns)) + f" | {fit:.1f} | {1000 * predict:.0f} |")
+    return "\n".join(lines)
+
+
+def report(results):
+    """All tables, with what they say of themselves."""
+    seeds = {int(key.rsplit("/", 1)[1]) for key in results if "/" in key}
+    parts = [f"Means and standard deviations over up to {len(seeds)} seeds, in per cent."]
+    for name in SETS:
+        if any(key.startswith(f"{name}/") for key in results):
+            runs = len({key.rsplit("/", 1)[1] for key in results if key.startswith(f"{name}/")})
+            rows = next(run["rows"] for key, run in results.items() if key.startswith(f"{name}/"))
+            parts.append(f"{runs} seeds, {rows} rows judged:\n\n{table(results, name)}")
+    parts.append(f"One row, `predict_proba`: {results['overhead']:.0f} µs in the median.")
+    return "\n\n".join(parts)
+
+
+def write(path, text):
+    """Puts the tables between the page's marks."""
+    page = Path(path).read_text()
+    head, rest = page.split("<!-- tables -->\n", 1)
+    _, tail = rest.split("<!-- end of tables -->", 1)
+    Path(path).write_text(f"{head}<!-- tables -->\n{text}\n<!-- end of tables -->{tail}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--methods", default="", help="those that have this in their name")
+    parser.add_argument("--results", type=Path, default=Path("tables.json"))
+    parser.add_argument("--write", help="a page with marks for the tables")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    results = json.loads(args.results.read_text()) if args.results.exists() else {}
+    for seed in range(args.seeds):
+        for name in args.sets.split(","):
+            for method in METHODS:
+                key = f"{name}/{method}/{seed}"
+                if key not in results and args.methods in method:
+                    results[key] = measure(name, method, seed)
+                    print(key, json.dumps(results[key]), flush=True)
+                    args.results.write_text(json.dumps(results, indent=1))
+    results["overhead"] = overhead()
+    args.results.write_text(json.dumps(results, indent=1))
+    print(report(results))
+    if args.write:
+        write(args.write, report(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+//! Thin glue: arrays in, arrays out, errors as Python's exceptions. Everything scikit-learn is in `sumout/*.py`.
+
+mod model;
+mod rows;
+mod threads;
+mod training;
+
+use pyo3::exceptions::{PyFloatingPointError, PyValueError};
+use pyo3::prelude::*;
+
+/// What the engine says, as the exception that Python programmers expect.
+fn exception(error: sumout::Error) -> PyErr {
+    match error {
+        sumout::Error::Diverged { .. } => PyFloatingPointError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<model::Model>()?;
+    module.add_function(wrap_pyfunction!(rows::distinct_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(training::train, module)?)?;
+    module.add_function(wrap_pyfunction!(training::go_on, module)?)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,240 @@
+//! A model as Python sees it: questions about rows of float32, answered without the lock of the interpreter.
+
+use crate::exception;
+use crate::threads::pool;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::sync::{Mutex, PoisonError};
+use sumout::leaves::values_of;
+use sumout::model_file;
+use sumout::queries::Predictor;
+use sumout::sampling::{Neuron, View};
+
+type Rows<'py> = PyReadonlyArray2<'py, f32>;
+type Table<'py, T> = Bound<'py, PyArray2<T>>;
+
+/// A trained model. Rows are C-contiguous float32 arrays (n, width), NaN is missing; `threads` 0 is one a core.
+#[pyclass(frozen, module = "sumout._engine")]
+pub struct Model {
+    predictor: Mutex<Predictor>,
+}
+
+impl Model {
+    /// Prepares a model in a pool of ours: the one that rayon has for all would be dead after a fork.
+    pub fn new(model: sumout::Model) -> PyResult<Self> {
+        let predictor = pool(1)?.install(|| Predictor::new(model));
+        Ok(Self { predictor: Mutex::new(predictor) })
+    }
+
+    /// Looks at the model.
+    pub fn look<T>(&self, see: impl FnOnce(&sumout::Model) -> T) -> T {
+        see(self.predictor.lock().unwrap_or_else(PoisonError::into_inner).model())
+    }
+
+    /// Asks without the interpreter's lock.
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        question: impl FnOnce(&mut Predictor) -> sumout::Result<T> + Send,
+    ) -> PyResult<T> {
+        let pool = pool(threads)?;
+        let answer = py.detach(|| {
+            // Locked here, not in the pool: a thread of it that waits may take up another question to this model.
+            let predictor = &mut *self.predictor.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.install(|| question(predictor))
+        });
+        answer.map_err(exception)
+    }
+
+    fn width(&self) -> usize {
+        self.look(|model| model.structure.width())
+    }
+}
+
+/// The numbers of rows of the right width.
+fn numbers<'a>(rows: &'a Rows<'_>, width: usize) -> PyResult<&'a [f32]> {
+    if rows.shape()[1] != width {
+        return Err(PyValueError::new_err(format!("rows: expected {width} columns, got {}", rows.shape()[1])));
+    }
+    match rows.is_c_contiguous() {
+        true => Ok(rows.as_slice()?),
+        false => Err(PyValueError::new_err("rows: expected a C-contiguous array")),
+    }
+}
+
+fn table<'py, T: numpy::Element>(py: Python<'py>, numbers: Vec<T>, width: usize) -> PyResult<Table<'py, T>> {
+    let rows = numbers.len() / width.max(1);
+    numbers.into_pyarray(py).reshape([rows, width])
+}
+
+#[pymethods]
+impl Model {
+    /// The model of a file's bytes.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        Self::new(pool(1)?.install(|| model_file::from_bytes(bytes)).map_err(exception)?)
+    }
+
+    /// The bytes of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.look(model_file::to_bytes).map_err(exception)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Pickled as a model file: nothing is executed when it is opened.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    }
+
+    /// K.
+    #[getter]
+    fn classes(&self) -> usize {
+        self.look(|model| model.structure.classes)
+    }
+
+    /// Of each column how many categories it has, 0 for a number.
+    #[getter]
+    fn categories(&self) -> Vec<usize> {
+        let kinds = self.look(|model| model.structure.row_kinds());
+        kinds.into_iter().map(|kind| values_of(kind).unwrap_or(0)).collect()
+    }
+
+    /// (height, width, channels) of an image, None for a table.
+    #[getter]
+    fn image_shape(&self) -> Option<(usize, usize, usize)> {
+        self.look(|model| model.structure.frame.map(|f| (f.height, f.width, f.channels)))
+    }
+
+    /// log P(y).
+    #[getter]
+    fn log_prior<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.look(|model| model.log_prior.clone()).into_pyarray(py)
+    }
+
+    /// Names of classes, columns and categories, and how the model was trained, as JSON.
+    #[getter]
+    fn about(&self) -> PyResult<String> {
+        let text = self.look(|model| serde_json::to_string(&model.about));
+        text.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Trees, levels, channels and weights, for people.
+    fn describe(&self) -> String {
+        self.look(|model| model.structure.inspect())
+    }
+
+    /// log P(x_o|y), (n, K).
+    fn log_likelihood<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Table<'py, f64>> {
+        let (rows, classes) = (numbers(&rows, self.width())?, self.classes());
+        table(py, self.ask(py, threads, |p| p.log_likelihood(rows))?, classes)
+    }
+
+    /// P(y|x_o), (n, K).
+    fn posterior<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Table<'py, f64>> {
+        let (rows, classes) = (numbers(&rows, self.width())?, self.classes());
+        table(py, self.ask(py, threads, |p| p.posterior(rows))?, classes)
+    }
+
+    /// log P(x_o), (n).
+    fn log_marginal<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let rows = numbers(&rows, self.width())?;
+        Ok(self.ask(py, threads, |p| p.log_marginal(rows))?.into_pyarray(py))
+    }
+
+    /// log P(x_q|x_o), (n): `rows` holds x_q and x_o, `given` x_o alone.
+    fn log_conditional<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        given: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (rows, given) = (numbers(&rows, self.width())?, numbers(&given, self.width())?);
+        Ok(self.ask(py, threads, |p| p.log_conditional(rows, given))?.into_pyarray(py))
+    }
+
+    /// E[x_m|x_o] and its variance, both (n, width).
+    #[pyo3(signature = (rows, class_index, threads))]
+    fn impute_mean<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        class_index: Option<usize>,
+        threads: usize,
+    ) -> PyResult<(Table<'py, f32>, Table<'py, f32>)> {
+        let width = self.width();
+        let rows = numbers(&rows, width)?;
+        let imputed = self.ask(py, threads, |p| p.impute_mean(rows, class_index))?;
+        Ok((table(py, imputed.mean, width)?, table(py, imputed.variance, width)?))
+    }
+
+    /// The values in the most likely joint assignment of hidden variables and missing numbers, (n, width).
+    #[pyo3(signature = (rows, class_index, threads))]
+    fn impute_mode<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        class_index: Option<usize>,
+        threads: usize,
+    ) -> PyResult<Table<'py, f32>> {
+        let width = self.width();
+        let rows = numbers(&rows, width)?;
+        table(py, self.ask(py, threads, |p| p.impute_mode(rows, class_index))?, width)
+    }
+
+    /// One draw from P(x_m|x_o) for every row, (n, width).
+    #[pyo3(signature = (rows, class_index, seed, threads))]
+    fn impute_sample<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        class_index: Option<usize>,
+        seed: u64,
+        threads: usize,
+    ) -> PyResult<Table<'py, f32>> {
+        let width = self.width();
+        let rows = numbers(&rows, width)?;
+        table(py, self.ask(py, threads, |p| p.sample_given(rows, class_index, seed))?, width)
+    }
+
+    /// Draws from P(X) or P(X|y): rows (count, width) and their classes (count).
+    #[pyo3(signature = (count, class_index, seed, threads))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        class_index: Option<usize>,
+        seed: u64,
+        threads: usize,
+    ) -> PyResult<(Table<'py, f32>, Bound<'py, PyArray1<i64>>)> {
+        let samples = self.ask(py, threads, |p| p.sample(count, class_index, seed))?;
+        let classes: Vec<i64> = samples.classes.iter().map(|&class| class as i64).collect();
+        Ok((table(py, samples.rows, self.width())?, classes.into_pyarray(py)))
+    }
+
+    /// What one neuron stands for: `count` samples of what is below it, or its mode where `count` is None.
+    #[pyo3(signature = (tree, level, node, channel, count, seed, threads))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        tree: usize,
+        level: usize,
+        node: usize,
+        channel: usize,
+        count: Option<usize>,
+        seed: u64,
+        threads: usize,
+    ) -> PyResult<Table<'py, f32>> {
+        let view = count.map_or(View::Mode, |count| View::Samples { count, seed });
+        let neuron = Neuron { tree, layer: level, node, channel };
+        table(py, self.ask(py, threads, |p| p.explain(neuron, view))?, self.width())
+    }
+}

@@ -1,0 +1,182 @@
+//! Training without the interpreter's lock, which is taken a few times a second to tell how far it is and to hear Ctrl-C.
+
+use crate::exception;
+use crate::model::Model;
+use crate::threads::pool;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::ThreadPool;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use sumout::images;
+use sumout::model::About;
+use sumout::presets::Preset;
+use sumout::settings::Settings;
+use sumout::start::start_leaves;
+use sumout::structure::{Kind, Structure};
+use sumout::tables::{self, ColumnPlan};
+use sumout::train::{Data, Trainer};
+
+/// How long Python is not heard.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// From here on one tree is enough; fewer rows gain from three that were trained apart.
+const MANY_ROWS: usize = 1_000;
+
+/// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
+///
+/// `categories` says of each column how many there are, 0 for a number; `prior` is P(y), up to a factor. `plan` and
+/// `settings` are JSON objects laid over what suits the data, `about` is the JSON of names.
+/// `heard(step, steps, objective)` is called now and then.
+#[pyfunction]
+#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, plan, settings, about, threads, heard))]
+pub fn train(
+    py: Python<'_>,
+    values: PyReadonlyArray2<'_, f32>,
+    labels: PyReadonlyArray1<'_, i64>,
+    weights: PyReadonlyArray1<'_, f32>,
+    categories: Vec<u32>,
+    image_shape: Option<(usize, usize, usize)>,
+    prior: Vec<f64>,
+    plan: &str,
+    settings: &str,
+    about: &str,
+    threads: usize,
+    heard: Option<Bound<'_, PyAny>>,
+) -> PyResult<Model> {
+    let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
+    let pool = pool(threads)?;
+    let kind = |&count: &u32| if count == 0 { Kind::Gaussian } else { Kind::Categorical(count) };
+    let kinds: Vec<Kind> = categories.iter().map(kind).collect();
+    let about: About = parse(about)?;
+    let (plan, changes): (Value, Value) = (parse(plan)?, parse(settings)?);
+    let trees = size(&plan, "trees")?.unwrap_or(if data.labels.len() < MANY_ROWS { 3 } else { 1 });
+    let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
+    let settings = laid_over(&chosen.settings, &changes)?;
+    let start = |tree: usize| -> PyResult<Trainer> {
+        let settings = Settings { seed: settings.seed + tree as u64, ..settings.clone() };
+        let mut model = sumout::Model::random(chosen.structure.clone(), settings.spread, settings.seed);
+        (model.scaling, model.about) = (chosen.scaling.clone(), about.clone());
+        model.about.training = history(data.labels.len(), &settings);
+        model.set_prior(&prior).map_err(exception)?;
+        data.check(&model).map_err(exception)?;
+        start_leaves(&mut model, data.values, &settings.leaves, settings.seed);
+        Trainer::with_model(model, settings).map_err(exception)
+    };
+    let mut models = Vec::with_capacity(trees);
+    for tree in 0..trees {
+        let trainer = py.detach(|| pool.install(|| start(tree)))?;
+        models.push(learn(py, trainer, &data, &pool, heard.as_ref(), (tree, trees))?);
+    }
+    Model::new(pool.install(|| sumout::Model::mixture(models)).map_err(exception)?)
+}
+
+/// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
+#[pyfunction]
+#[pyo3(signature = (model, values, labels, weights, prior, settings, threads, heard))]
+pub fn go_on(
+    py: Python<'_>,
+    model: &Model,
+    values: PyReadonlyArray2<'_, f32>,
+    labels: PyReadonlyArray1<'_, i64>,
+    weights: PyReadonlyArray1<'_, f32>,
+    prior: Vec<f64>,
+    settings: &str,
+    threads: usize,
+    heard: Option<Bound<'_, PyAny>>,
+) -> PyResult<Model> {
+    let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
+    let (mut model, pool) = (model.look(Clone::clone), pool(threads)?);
+    pool.install(|| data.check(&model)).map_err(exception)?;
+    model.set_prior(&prior).map_err(exception)?;
+    let settings = laid_over(&tables::settings(data.labels.len()), &parse(settings)?)?;
+    let trainer = pool.install(|| Trainer::with_model(model, settings)).map_err(exception)?;
+    Model::new(learn(py, trainer, &data, &pool, heard.as_ref(), (0, 1))?)
+}
+
+/// Trains to the end: run `index` of `runs`, which are told as one.
+fn learn(
+    py: Python<'_>,
+    mut trainer: Trainer,
+    data: &Data<'_>,
+    pool: &ThreadPool,
+    heard: Option<&Bound<'_, PyAny>>,
+    (index, runs): (usize, usize),
+) -> PyResult<sumout::Model> {
+    let Settings { steps, generative, .. } = *trainer.settings();
+    while trainer.steps_done() < steps {
+        let trainer = &mut trainer;
+        let objective = py.detach(|| pool.install(|| some_steps(trainer, data, steps, generative)));
+        py.check_signals()?;
+        let objective = objective.map_err(exception)?;
+        if let Some(heard) = heard {
+            heard.call1((index * steps + trainer.steps_done(), runs * steps, objective))?;
+        }
+    }
+    Ok(trainer.into_model())
+}
+
+/// Steps for a moment; the last one's objective a row.
+fn some_steps(trainer: &mut Trainer, data: &Data<'_>, steps: usize, generative: f64) -> sumout::Result<f64> {
+    let started = Instant::now();
+    loop {
+        let loss = trainer.advance(data)?;
+        if trainer.steps_done() == steps || started.elapsed() > PATIENCE {
+            return Ok(loss.objective(generative));
+        }
+    }
+}
+
+/// Structure, settings and scaling that suit the data, but for the sizes that `plan` gives.
+fn suit(
+    kinds: &[Kind],
+    values: &[f32],
+    image_shape: Option<(usize, usize, usize)>,
+    classes: usize,
+    plan: &Value,
+) -> PyResult<Preset> {
+    let (components, channels) = (size(plan, "components")?, size(plan, "channels")?);
+    if let Some(shape) = image_shape {
+        let mut spec = images::spec(shape.0, shape.1, shape.2);
+        spec.components = components.unwrap_or(spec.components);
+        spec.levels.iter_mut().for_each(|level| level.channels = channels.unwrap_or(level.channels));
+        let structure = Structure::image(&spec, classes).map_err(exception)?;
+        return Ok(Preset { structure, ..images::for_images(shape, values, classes).map_err(exception)? });
+    }
+    let rows = values.len() / kinds.len();
+    let mut columns = ColumnPlan::for_rows(rows);
+    columns.components = components.unwrap_or(columns.components);
+    columns.channels = channels.map_or(columns.channels, |channels| vec![channels]);
+    let structure = columns.structure(kinds, values, classes).map_err(exception)?;
+    Ok(Preset { structure, settings: tables::settings(rows), scaling: tables::standardise(kinds, values) })
+}
+
+/// A size that `plan` gives, if it does.
+fn size(plan: &Value, name: &str) -> PyResult<Option<usize>> {
+    let Some(given) = plan.get(name) else { return Ok(None) };
+    let size = given.as_u64().filter(|&size| size > 0).and_then(|size| usize::try_from(size).ok());
+    let wrong = || PyValueError::new_err(format!("{name}: expected a whole number from 1, got {given}"));
+    size.map(Some).ok_or_else(wrong)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Settings with some of them changed.
+fn laid_over(base: &Settings, changes: &Value) -> PyResult<Settings> {
+    let wrong = |error: serde_json::Error| PyValueError::new_err(error.to_string());
+    let mut all = serde_json::to_value(base).map_err(wrong)?;
+    for (key, value) in changes.as_object().into_iter().flatten() {
+        all[key] = value.clone();
+    }
+    let settings: Settings = serde_json::from_value(all).map_err(wrong)?;
+    settings.check().map_err(exception)?;
+    Ok(settings)
+}
+
+/// What the model file tells of its training.
+fn history(rows: usize, settings: &Settings) -> Value {
+    json!({ "program": concat!("sumout ", env!("CARGO_PKG_VERSION"), " (Python)"), "rows": rows, "settings": settings })
+}

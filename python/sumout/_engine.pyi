@@ -1,0 +1,69 @@
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+Rows = NDArray[np.float32]
+Heard = Callable[[int, int, float], object]
+
+class Model:
+    """A trained model. Rows are C-contiguous float32 arrays (n, width), NaN is missing; threads 0 is one a core."""
+
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Model: ...
+    def to_bytes(self) -> bytes: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def categories(self) -> list[int]:
+        """Of each column how many there are, 0 for a number."""
+    @property
+    def image_shape(self) -> tuple[int, int, int] | None: ...
+    @property
+    def log_prior(self) -> NDArray[np.float64]: ...
+    @property
+    def about(self) -> str:
+        """Names of classes, columns and categories, and how the model was trained, as JSON."""
+    def describe(self) -> str: ...
+    def log_likelihood(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
+    def posterior(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
+    def log_marginal(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
+    def log_conditional(self, rows: Rows, given: Rows, threads: int) -> NDArray[np.float64]: ...
+    def impute_mean(self, rows: Rows, class_index: int | None, threads: int) -> tuple[Rows, Rows]: ...
+    def impute_mode(self, rows: Rows, class_index: int | None, threads: int) -> Rows: ...
+    def impute_sample(self, rows: Rows, class_index: int | None, seed: int, threads: int) -> Rows: ...
+    def sample(
+        self, count: int, class_index: int | None, seed: int, threads: int
+    ) -> tuple[Rows, NDArray[np.int64]]: ...
+    def explain(
+        self, tree: int, level: int, node: int, channel: int, count: int | None, seed: int, threads: int
+    ) -> Rows: ...
+
+def distinct_rows(
+    values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64], threads: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+def train(
+    values: Rows,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    categories: list[int],
+    image_shape: tuple[int, int, int] | None,
+    prior: list[float],
+    plan: str,
+    settings: str,
+    about: str,
+    threads: int,
+    heard: Heard | None,
+) -> Model: ...
+def go_on(
+    model: Model,
+    values: Rows,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    prior: list[float],
+    settings: str,
+    threads: int,
+    heard: Heard | None,
+) -> Model: ...

@@ -1,0 +1,106 @@
+"""Model files go both ways between Python and the command line. SUMOUT names the command's binary."""
+
+import csv
+import os
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+import sumout
+from sumout import TMMClassifier, TMMDensity, TMMImputer
+
+needs_command = pytest.mark.skipif("SUMOUT" not in os.environ, reason="SUMOUT names no binary")
+
+
+def command(*words):
+    done = subprocess.run([os.environ["SUMOUT"], *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def flowers():
+    data = load_iris(as_frame=True)
+    frame = data.data.rename(columns=lambda name: name.split(" (")[0])
+    frame = frame.mask(np.random.RandomState(0).uniform(size=frame.shape) < 0.2)
+    frame["size"] = np.where(data.data.iloc[:, 0] > 5.8, "large", "small")
+    return frame, data.target_names[data.target]
+
+
+@needs_command
+def test_the_command_reads_what_python_wrote(tmp_path):
+    frame, y = flowers()
+    model = TMMClassifier(steps=60, random_state=0).fit(frame, y)
+    model.save(tmp_path / "model.sumout")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    command("predict", tmp_path / "model.sumout", "--data", tmp_path / "rows.csv", "--out", tmp_path / "classes.csv")
+    told = pd.read_csv(tmp_path / "classes.csv")
+    posterior = model.predict_proba(frame)
+    for k, name in enumerate(model.classes_):
+        column = next(c for c in told.columns if name in c and told[c].between(0, 1).all())
+        np.testing.assert_allclose(told[column], posterior[:, k], atol=1e-5)
+    command("impute", tmp_path / "model.sumout", "--data", tmp_path / "rows.csv", "--out", tmp_path / "filled.csv")
+    filled, ours = pd.read_csv(tmp_path / "filled.csv"), model.impute(frame)
+    assert (filled["size"] == ours["size"]).all()
+    np.testing.assert_allclose(filled.iloc[:, :4], ours.iloc[:, :4].astype(float), rtol=1e-4)
+    assert "150" in command("inspect", tmp_path / "model.sumout")
+
+
+@needs_command
+def test_python_reads_what_the_command_wrote(tmp_path):
+    frame, y = flowers()
+    frame.assign(flower=y).to_csv(tmp_path / "rows.csv", index=False)
+    path = tmp_path / "model.sumout"
+    command("train", "--data", tmp_path / "rows.csv", "--target", "flower", "--steps", 60, "--out", path)
+    model = sumout.load(path)
+    assert isinstance(model, TMMClassifier) and set(model.classes_) == set(y)
+    assert model.model_.categories == [0, 0, 0, 0, 2] and list(model.feature_names_in_) == list(frame.columns)
+    command("predict", path, "--data", tmp_path / "rows.csv", "--out", tmp_path / "classes.csv")
+    with open(tmp_path / "classes.csv") as file:
+        told = list(csv.DictReader(file))
+    predicted = model.predict(frame)
+    assert all(label in row.values() for label, row in zip(predicted, told))
+    assert model.score(frame, y) > 0.8
+    model.partial_fit(frame, y).save(path)
+    assert (sumout.load(path).predict_proba(frame) == model.predict_proba(frame)).all()
+
+
+@needs_command
+def test_a_density_of_the_command(tmp_path):
+    frame, _ = flowers()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    command("train", "--data", tmp_path / "rows.csv", "--steps", 30, "--out", tmp_path / "model.sumout")
+    model = sumout.load(tmp_path / "model.sumout")
+    assert isinstance(model, TMMDensity) and np.isfinite(model.score(frame))
+
+
+def test_save_and_load(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    for kind in (TMMClassifier, TMMDensity, TMMImputer):
+        model = kind(steps=20, random_state=0).fit(X, y)
+        model.save(tmp_path / "model.sumout")
+        again = sumout.load(tmp_path / "model.sumout")
+        assert (again.score_samples(X) == model.score_samples(X)).all()
+        assert again.n_features_in_ == 4
+    assert os.listdir(tmp_path) == ["model.sumout"]
+    assert os.stat(tmp_path / "model.sumout").st_mode & 0o044 == 0o044
+
+
+def test_classes_come_back_as_they_were(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    for names in ([3, 5, 7], ["a", "b", "c"], ["01", "1", "2"]):
+        model = TMMClassifier(steps=20, random_state=0).fit(X, np.array(names)[y])
+        model.save(tmp_path / "model.sumout")
+        again = sumout.load(tmp_path / "model.sumout")
+        assert again.classes_.tolist() == names and (again.predict(X) == model.predict(X)).all()
+
+
+def test_images_come_back_as_images(tmp_path):
+    X, y = load_digits(n_class=2, return_X_y=True)
+    model = TMMClassifier(image_shape=(8, 8), steps=20, random_state=0).fit(X, y)
+    model.save(tmp_path / "model.sumout")
+    again = sumout.load(tmp_path / "model.sumout")
+    assert again.image_shape == (8, 8)
+    assert (again.predict_proba(X.reshape(-1, 8, 8)) == model.predict_proba(X)).all()

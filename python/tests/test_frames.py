@@ -1,0 +1,102 @@
+"""Pandas and polars frames, categories, and arrays with categories in them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from sumout import TMMClassifier, TMMDensity, TMMImputer
+
+
+def table(rows=200, seed=0):
+    random = np.random.RandomState(seed)
+    y = random.randint(2, size=rows)
+    town = np.array(["Athens", "Bergen", "Cadiz"])[np.where(random.uniform(size=rows) < 0.8, y, 2)]
+    return {
+        "height": np.where(random.uniform(size=rows) < 0.2, np.nan, random.normal(170 + 10 * y, 5)),
+        "town": np.where(random.uniform(size=rows) < 0.2, None, town),
+        "children": np.where(random.uniform(size=rows) < 0.2, np.nan, random.randint(4, size=rows)),
+        "member": random.uniform(size=rows) < 0.3 + 0.4 * y,
+    }, y
+
+
+def pandas_frame(**changes):
+    columns, y = table()
+    frame = pd.DataFrame(columns).astype({"town": "category", "children": "Int64", **changes})
+    return frame.set_index(np.arange(1000, 1200)), y
+
+
+def polars_frame():
+    columns, y = table()
+    columns["town"] = pl.Series(columns["town"].tolist(), dtype=pl.Categorical)
+    columns["height"] = pl.Series(columns["height"]).fill_nan(None)
+    columns["children"] = pl.Series([None if np.isnan(c) else int(c) for c in columns["children"]])
+    return pl.DataFrame(columns), y
+
+
+def test_pandas_and_polars_give_the_same_model():
+    a, y = pandas_frame()
+    b, _ = polars_frame()
+    c, _ = pandas_frame(town="str")
+    models = [TMMClassifier(steps=60, random_state=0).fit(frame, y) for frame in (a, b, c)]
+    assert models[0].model_.categories == [0, 3, 0, 2]
+    assert list(models[0].feature_names_in_) == ["height", "town", "children", "member"]
+    expected = models[0].predict_proba(a)
+    assert (models[1].predict_proba(b) == expected).all() and (models[2].predict_proba(c) == expected).all()
+    assert (models[0].predict_proba(b) == expected).all()
+    assert models[0].score(a, y) > 0.8
+
+
+def test_imputing_a_frame_keeps_its_type():
+    for make, kind in [(pandas_frame, pd.DataFrame), (polars_frame, pl.DataFrame)]:
+        frame, y = make()
+        model = TMMClassifier(steps=60, random_state=0).fit(frame, y)
+        filled = model.impute(frame)
+        assert isinstance(filled, kind) and list(filled.columns) == list(frame.columns)
+        assert filled["town"].dtype == frame["town"].dtype
+        before, after = frame["town"].to_list(), filled["town"].to_list()
+        assert all(b == a for b, a in zip(before, after) if isinstance(b, str))
+        assert set(after) == {"Athens", "Bergen", "Cadiz"}
+        assert not any(np.isnan(height) for height in filled["height"].to_list())
+    assert (pandas_frame()[0].index == TMMImputer(steps=20).fit_transform(pandas_frame()[0]).index).all()
+
+
+def test_an_unknown_category_is_missing():
+    frame, y = pandas_frame(town="str")
+    model = TMMClassifier(steps=30, random_state=0).fit(frame, y)
+    unknown, missing = frame.head(3).assign(town="Delft"), frame.head(3).assign(town=None)
+    assert (model.predict_proba(unknown) == model.predict_proba(missing)).all()
+
+
+@pytest.mark.parametrize("features", [[1], [False, True, False], np.array([1])])
+def test_arrays_with_categories(features):
+    random = np.random.RandomState(0)
+    y = random.randint(2, size=150)
+    X = np.column_stack([random.normal(y), 10 * (y ^ (random.uniform(size=150) < 0.1)) + 5, random.normal(size=150)])
+    X[::7, 1] = np.nan
+    model = TMMClassifier(categorical_features=features, steps=60, random_state=0).fit(X, y)
+    assert model.model_.categories == [0, 2, 0] and model.score(X, y) > 0.8
+    filled = model.impute(X)
+    assert set(filled[:, 1]) == {5.0, 15.0} and (filled[:, [0, 2]] == X[:, [0, 2]]).all()
+    words = X.astype(object)
+    words[:, 1] = ["low" if v == 5 else "up" if v == 15 else None for v in X[:, 1]]
+    named = clone(model).fit(words, y)
+    assert (named.predict_proba(words) == model.predict_proba(X)).all()
+    assert set(named.impute(words)[:, 1]) == {"low", "up"}
+    assert set(named.sample(20, random_state=0)[0][:, 1]) <= {"low", "up"}
+
+
+def test_categories_by_name_of_column():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 1.0, np.nan] * 10, "b": np.arange(40.0)})
+    assert TMMDensity(categorical_features=["a"], steps=5).fit(frame).model_.categories == [2, 0]
+    assert TMMDensity(categorical_features=None, steps=5).fit(frame).model_.categories == [0, 0]
+
+
+def test_the_imputer_in_float32_and_as_a_frame():
+    X = np.random.RandomState(0).normal(size=(60, 3)).astype(np.float32)
+    X[::4, 1] = np.nan
+    imputer = TMMImputer(steps=20, random_state=0).fit(X)
+    assert imputer.transform(X).dtype == np.float32
+    shown = imputer.set_output(transform="pandas").transform(X)
+    assert list(shown.columns) == ["x0", "x1", "x2"] and not shown.isna().any().any()

@@ -1,0 +1,20 @@
+"""The guide's code runs, and prints what it says."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+GUIDE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+def test_every_block_prints_what_the_guide_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", GUIDE.read_text(), re.S)
+    assert len(blocks) >= 6
+    names = {}
+    for code, expected in blocks:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, str(GUIDE), "exec"), names)
+        assert out.getvalue() == expected, code
