@@ -15,16 +15,30 @@ until grep -q http "$work/out" 2>/dev/null; do sleep 0.1; done
 base=$(grep -o 'http://[^ ]*' "$work/out")
 pid=$(pgrep -P $server -x sumout || echo $server)
 
-curl -s "$base/v1/examples?count=1" | "$python" -c 'import json, sys; print(json.dumps({"rows": [json.load(sys.stdin)["rows"][0]["values"]]}))' > "$work/one.json"
+curl -s "$base/v1/examples?count=200" > "$work/digits.json"
+"$python" - "$work" <<'EOF'
+import json
+import sys
+rows = json.load(open(sys.argv[1] + "/digits.json"))["rows"]
+with open(sys.argv[1] + "/bodies", "w") as file:
+    file.writelines(json.dumps({"rows": [row["values"]]}) + "\n" for row in rows)
+EOF
+head -1 "$work/bodies" > "$work/one.json"
 cat > "$work/one.lua" <<EOF
-wrk.method = "POST"
-wrk.headers["Content-Type"] = "application/json"
-local file = io.open("$work/one.json")
-wrk.body = file:read("*a")
-file:close()
+local requests = {}
+function init()
+  for body in io.lines("$work/bodies") do
+    table.insert(requests, wrk.format("POST", "/v1/predict", { ["Content-Type"] = "application/json" }, body))
+  end
+end
+local at = 0
+function request()
+  at = at % #requests + 1
+  return requests[at]
+end
 EOF
 
-echo "== one image a request, keep-alive, 64 clients"
+echo "== one image a request (200 digits in turn), keep-alive, 64 clients"
 wrk -t2 -c64 -d"${each}s" --latency -s "$work/one.lua" "$base/v1/predict"
 
 echo "== four times as many clients; health checks meanwhile"
@@ -41,12 +55,14 @@ curl -s "$base/metrics" | grep '^sumout_shed_total'
 curl -s -o /dev/null -w 'afterwards: /v1/predict %{http_code} in %{time_total} s\n' -H 'content-type: application/json' --data-binary "@$work/one.json" "$base/v1/predict"
 
 echo "== $rows rows: sumout predict, and as an Arrow stream"
-$program sample "$model" --count "$rows" --out "$work/rows.npy"
-"$python" - "$work" <<'EOF'
+"$python" - "$work" "$rows" <<'EOF'
+import json
 import sys
 import numpy as np
 import pyarrow as pa
-rows = np.load(sys.argv[1] + "/rows.npy", mmap_mode="r").reshape(-1, 784)
+digits = np.array([row["values"] for row in json.load(open(sys.argv[1] + "/digits.json"))["rows"]], np.float32)
+rows = np.resize(digits, (int(sys.argv[2]), 784))  # the same 200 digits again and again
+np.save(sys.argv[1] + "/rows.npy", rows)
 schema = pa.schema([(f"x{i}", pa.float32()) for i in range(784)])
 with pa.ipc.new_stream(sys.argv[1] + "/rows.arrows", schema) as writer:
     for first in range(0, len(rows), 1024):

@@ -128,7 +128,7 @@ pub enum Field {
     I32(i32),
     /// A number of 64 bits.
     I64(i64),
-    /// Something that is written later: [`Writer::point`] says where.
+    /// Something that is written later, at the place that [`Writer::table`] gives.
     Later,
 }
 
