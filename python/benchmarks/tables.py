@@ -138,12 +138,12 @@ class WithHoles:
 def lightgbm(seed):
     from lightgbm import LGBMClassifier
 
-    return LGBMClassifier(random_state=seed, verbose=-1)
+    return LGBMClassifier(random_state=seed, verbose=-1, n_jobs=int(os.environ["OMP_NUM_THREADS"]))
 
 
 def iterative(columns, seed):
     near = None if columns <= 30 else 15
-    return IterativeImputer(max_iter=5, n_nearest_features=near, skip_complete=True, random_state=seed)
+    return IterativeImputer(max_iter=5, n_nearest_features=near, random_state=seed)
 
 
 def boosting(seed):
