@@ -6,8 +6,9 @@
 
 use crate::batch::{Layer, Rows, for_each_task};
 use crate::circuit::{Activations, Buffers, children_of, cut, fit};
+use crate::gradient::{Scratch, Segment, add_gradient, gradient_panel};
 use crate::kernel::{arch, padded};
-use crate::mixing::{Lowered, Scratch, Segment, Simplex, add_gradient, downward, gradient_panel};
+use crate::mixing::{Lowered, Simplex, downward};
 use crate::optim::{Moments, PanelStep, Step, panel_steps, update_mixing};
 use crate::product;
 use crate::structure::Tree;

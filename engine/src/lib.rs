@@ -15,6 +15,7 @@ mod transpose;
 pub mod product;
 pub mod leaves;
 pub mod mixing;
+pub mod gradient;
 pub mod weights;
 pub mod reference;
 pub mod wide;

@@ -19,9 +19,10 @@
 
 use crate::batch::for_each_task;
 use crate::error::{Error, Result};
+use crate::gradient::Scratch;
 use crate::kernel::{arch, exp, inverse_root};
 use crate::leaves::{Coordinate, Family, Statistics};
-use crate::mixing::{PanelMut, Scratch, Simplex, cut_panels, cut_panels_mut, normalise};
+use crate::mixing::{PanelMut, Simplex, cut_panels, cut_panels_mut, normalise};
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;

@@ -11,8 +11,8 @@
 
 use crate::batch::{Batch, CHUNK, Dropped, Rows, bits, for_each_task, in_pool};
 use crate::circuit::{Activations, Buffers, Keep, Root, fit};
+use crate::gradient::{Scratch, Segment, gradient_panel};
 use crate::kernel::{arch, padded};
-use crate::mixing::{Scratch, Segment, gradient_panel};
 use crate::product::TINY;
 use crate::reference::{self, LogWeights};
 use crate::structure::{ClassRows, Structure, Tree};
