@@ -1,5 +1,6 @@
 //! The derivative by W: `dW[c,a] = Σ_b dψ_b(c) φ_b(a)`, panel by panel, as `mixing.rs` keeps W.
 
+use crate::amx::{self, Left, Parts, Right};
 use crate::kernel::{HALF, PANEL, Product, Then, padded, panels};
 use pulp::Arch;
 
@@ -25,26 +26,61 @@ pub struct Scratch {
     pack: Vec<f32>, // columns of dψ side by side
 }
 
-/// dW of one panel into the scratch, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, summed over the segments in their order. What is
-/// needed next is fetched meanwhile, one slice a segment.
-pub fn gradient_panel<'a>(
-    arch: Arch,
-    (columns, width, c, wide): (usize, usize, usize, usize),
+/// Rows that one matrix mixed, ready to be summed panel by panel.
+pub struct Mixed<'a> {
+    columns: usize,
+    width: usize,
+    segments: Vec<Segment<'a>>,
+    tiles: Option<(&'a Left, &'a [&'a [f32]])>, // φ turned and cut, and the rows of dψ
+}
+
+/// Makes segments of a matrix of `columns` columns and padded `width` rows ready.
+pub fn with_mixed<'a>(
+    (columns, width): (usize, usize),
     segments: impl Iterator<Item = Segment<'a>>,
-    scratch: &mut Scratch,
-    next: [&[f32]; 2],
+    work: impl FnOnce(&Mixed<'_>),
 ) {
-    let Scratch { gradient, pack } = scratch;
-    gradient.resize(columns * wide, 0.0);
-    let mut next = next.into_iter();
-    let mut then = Then::Replace;
-    for segment in segments.filter(|segment| segment.count > 0) {
-        let shape = (columns, width, c, wide);
-        put_gradient(arch, shape, segment, (gradient, then), pack, next.next().unwrap_or_default());
-        then = Then::Add;
+    let segments: Vec<_> = segments.filter(|segment| segment.count > 0).collect();
+    if !amx::suits(columns, width) {
+        return work(&Mixed { columns, width, segments, tiles: None });
     }
-    if then == Then::Replace {
-        gradient.fill(0.0);
+    const SCALE: f32 = (1u64 << 24) as f32; // φ may be as small as dψ is large
+    amx::with_left(|left| {
+        let a_wide = padded(columns);
+        let rows = |segment: &Segment<'a>| segment.phi.chunks_exact(a_wide).take(segment.count);
+        let phi: Vec<_> = segments.iter().flat_map(rows).collect();
+        let dpsi = |segment: &Segment<'a>| segment.dpsi.chunks_exact(width).take(segment.count);
+        let dpsi: Vec<_> = segments.iter().flat_map(dpsi).collect();
+        left.columns(Parts::Two, a_wide, &phi, SCALE);
+        work(&Mixed { columns, width, segments, tiles: Some((left, &dpsi)) });
+    });
+}
+
+impl Mixed<'_> {
+    /// dW of one panel into the scratch, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, in the order of the segments. What is needed
+    /// next is fetched meanwhile.
+    pub fn gradient(&self, arch: Arch, (c, wide): (usize, usize), scratch: &mut Scratch, next: [&[f32]; 2]) {
+        let &Self { columns, width, .. } = self;
+        let Scratch { gradient, pack } = scratch;
+        if self.segments.is_empty() {
+            gradient.clear();
+            gradient.resize(columns * wide, 0.0);
+            return;
+        }
+        if let (Some((left, dpsi)), PANEL) = (self.tiles, wide) {
+            gradient.resize(padded(columns) * wide, 0.0);
+            let mut rows: Vec<_> = gradient.chunks_exact_mut(wide).collect();
+            let right = Right::Rows { rows: dpsi, column: c };
+            amx::multiply(left, (1, right, 1.0), (&mut rows, Then::Replace), next);
+            return gradient.truncate(columns * wide);
+        }
+        gradient.resize(columns * wide, 0.0);
+        let mut next = next.into_iter();
+        for (index, &segment) in self.segments.iter().enumerate() {
+            let then = if index == 0 { Then::Replace } else { Then::Add };
+            let next = next.next().unwrap_or_default();
+            put_gradient(arch, (columns, width, c, wide), segment, (gradient, then), pack, next);
+        }
     }
 }
 

@@ -223,7 +223,7 @@ unsafe fn tile_of<S: Simd, const R: usize, const V: usize>(simd: S, tile: Tile) 
 
 /// Asks for numbers that will be read soon, so that they are in the second-level cache by then.
 #[inline(always)]
-fn fetch(numbers: &[f32]) {
+pub(crate) fn fetch(numbers: &[f32]) {
     #[cfg(target_arch = "x86_64")]
     for line in numbers.chunks(16) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

@@ -4,9 +4,10 @@
 //! writes passes through the cache once. Where every node has a matrix of its own, the matrix takes its step at once;
 //! where nodes share matrices, dW is summed first: by group of windows, then over the groups, in a fixed order.
 
+use crate::amx::Parts;
 use crate::batch::{Layer, Rows, for_each_task};
 use crate::circuit::{Activations, Buffers, children_of, cut, fit};
-use crate::gradient::{Scratch, Segment, add_gradient, gradient_panel};
+use crate::gradient::{Scratch, Segment, add_gradient, with_mixed};
 use crate::kernel::{arch, padded};
 use crate::mixing::{Lowered, Simplex, downward};
 use crate::optim::{Moments, PanelStep, Step, panel_steps, update_mixing};
@@ -112,13 +113,14 @@ impl Level<'_> {
             for_each_task(inner, children, |((&j, mut parts), panels)| {
                 if self.wanted {
                     let weights: Vec<&[f32]> = panels.iter().map(|panel| &*panel.panel.weights).collect();
-                    downward(arch(), self.shape(), &weights, &mut parts);
+                    downward(arch(), self.shape(), &weights, &mut parts, Parts::Two);
                 }
                 let (c_wide, columns) = (padded(self.shape().0), self.shape().1);
-                for_each_task(inner, panels, |panel| {
-                    panel.run(step, |scratch, PanelStep { panel, first, second, .. }| {
-                        let shape = (columns, c_wide, panel.first, panel.wide);
-                        gradient_panel(arch(), shape, self.segments(node, j, psi), scratch, [first, second]);
+                with_mixed((columns, c_wide), self.segments(node, j, psi), |mixed| {
+                    for_each_task(inner, panels, |panel| {
+                        panel.run(step, |scratch, PanelStep { panel, first, second, .. }| {
+                            mixed.gradient(arch(), (panel.first, panel.wide), scratch, [first, second]);
+                        });
                     });
                 });
             });
@@ -145,7 +147,7 @@ impl Level<'_> {
                 for (&j, mut parts) in self.children(node).iter().zip(parts) {
                     let matrix = self.matrix_of(j);
                     if self.wanted {
-                        downward(arch(), self.shape(), &simplex.matrix_panels(matrix), &mut parts);
+                        downward(arch(), self.shape(), &simplex.matrix_panels(matrix), &mut parts, Parts::Two);
                     }
                     for segment in self.segments(node, j, psi) {
                         let to = &mut sums[matrix * length..(matrix + 1) * length];

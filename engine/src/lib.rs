@@ -12,6 +12,8 @@ pub mod structure;
 pub mod batch;
 pub mod kernel;
 mod transpose;
+#[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), path = "amx_disabled.rs")]
+mod amx;
 pub mod product;
 pub mod leaves;
 pub mod mixing;

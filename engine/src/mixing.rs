@@ -8,6 +8,7 @@
 //! panel of c₀:   W[c₀,0] W[c₀+1,0] … W[c₀+31,0] │ W[c₀,1] W[c₀+1,1] … │ …        (A, 32)
 //! ```
 
+use crate::amx::{self, Parts, Right};
 use crate::kernel::{HALF, PANEL, Product, Then, exp, padded, panels};
 use crate::random::{Purpose, Stream};
 use crate::transpose::transpose_block;
@@ -180,7 +181,8 @@ impl Simplex {
     pub fn upward_into(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32], then: Then) {
         let (depth, width) = (self.columns, padded(self.rows));
         let weights = &self.weights[matrix * depth * width..][..depth * width];
-        for (left, columns) in panels(width).filter(|_| count > 0) {
+        let done = self.upward_on_tiles(weights, count, phi, psi, then);
+        for (left, columns) in panels(width).filter(|&(left, _)| count > 0 && left >= done) {
             arch.dispatch(Product {
                 rows: count,
                 depth,
@@ -198,10 +200,27 @@ impl Simplex {
         }
     }
 
+    /// The panels that tiles multiply, if there are tiles; returns how many columns those are.
+    fn upward_on_tiles(&self, weights: &[f32], count: usize, phi: &[f32], psi: &mut [f32], then: Then) -> usize {
+        let (depth, a_wide, width) = (self.columns, padded(self.columns), padded(self.rows));
+        if !amx::suits(depth, width) {
+            return 0;
+        }
+        // φ and W are at most one: scaled so far up that no part of theirs is too small for a tile.
+        const SCALE: f32 = (1u64 << 60) as f32;
+        amx::with_left(|left| {
+            left.rows(Parts::Three, a_wide, phi.chunks_exact(a_wide).take(count), SCALE);
+            let mut rows: Vec<_> = psi.chunks_exact_mut(width).take(count).collect();
+            let right = Right::Panels { depth, numbers: weights };
+            amx::multiply(left, (width / PANEL, right, SCALE), (&mut rows, then), [&[], &[]]);
+        });
+        width / PANEL * PANEL
+    }
+
     /// dφ = Wᵀ dψ for `count` rows: dψ is (count, padded C), dφ is (count, padded A).
     pub fn downward(&self, arch: Arch, matrix: usize, count: usize, dpsi: &[f32], dphi: &mut [f32]) {
         let parts = &mut [Lowered { count, dpsi, dphi }];
-        downward(arch, (self.rows, self.columns), &self.matrix_panels(matrix), parts);
+        downward(arch, (self.rows, self.columns), &self.matrix_panels(matrix), parts, Parts::Three);
     }
 
     /// The panels of one matrix.
@@ -226,10 +245,17 @@ thread_local! {
 
 /// dφ = Wᵀ dψ for all rows of one matrix, given by its panels. Wᵀ is made when it is needed, 32 columns a time:
 /// kept beside W, it would cost more in memory traffic than its shuffles do.
-pub(crate) fn downward(arch: Arch, (rows, columns): (usize, usize), weights: &[&[f32]], parts: &mut [Lowered<'_>]) {
+pub(crate) fn downward(
+    arch: Arch,
+    (rows, columns): (usize, usize),
+    weights: &[&[f32]],
+    parts: &mut [Lowered<'_>],
+    exactness: Parts,
+) {
     let (c_wide, width) = (padded(rows), padded(columns));
+    let done = downward_on_tiles((rows, columns), weights, parts, exactness);
     TURNED.with_borrow_mut(|turned| {
-        for (a, wide) in panels(width) {
+        for (a, wide) in panels(width).filter(|&(a, _)| a >= done) {
             turned.resize(c_wide * wide, 0.0);
             turn_columns(weights, columns, a, wide, turned);
             for part in parts.iter_mut().filter(|part| part.count > 0) {
@@ -250,6 +276,29 @@ pub(crate) fn downward(arch: Arch, (rows, columns): (usize, usize), weights: &[&
             }
         }
     });
+}
+
+/// The panels that tiles multiply, if there are tiles; returns how many columns those are.
+fn downward_on_tiles(
+    (rows, columns): (usize, usize),
+    panels: &[&[f32]],
+    parts: &mut [Lowered<'_>],
+    exactness: Parts,
+) -> usize {
+    let (c_wide, width) = (padded(rows), padded(columns));
+    if !amx::suits(rows, width) {
+        return 0;
+    }
+    const SCALE: f32 = (1u64 << 24) as f32; // the least weight's parts are not too small then
+    amx::with_left(|left| {
+        let dpsi: Vec<_> = parts.iter().flat_map(|part| part.dpsi.chunks_exact(c_wide).take(part.count)).collect();
+        left.rows(exactness, c_wide, dpsi.into_iter(), 1.0);
+        let dphi = parts.iter_mut().flat_map(|part| part.dphi.chunks_exact_mut(width).take(part.count));
+        let mut dphi: Vec<_> = dphi.collect();
+        let right = Right::Turned { columns, panels };
+        amx::multiply(left, (width / PANEL, right, SCALE), (&mut dphi, Then::Replace), [&[], &[]]);
+    });
+    width / PANEL * PANEL
 }
 
 /// Columns a to a + wide of a matrix in panels, as (padded C, wide); zero beyond A.
@@ -362,7 +411,7 @@ pub(crate) fn normalise<S: Simd>(simd: S, v: usize, vectors: usize, weights: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gradient::{Scratch, Segment, gradient_panel};
+    use crate::gradient::{Scratch, Segment, with_mixed};
     use crate::kernel::arch;
 
     fn random(seed: u64, n: usize) -> Vec<f32> {
@@ -372,7 +421,7 @@ mod tests {
 
     #[test]
     fn all_three_products_equal_the_plain_sums() {
-        for (rows, columns) in [(5, 3), (16, 16), (40, 17), (70, 33)] {
+        for (rows, columns) in [(5, 3), (16, 16), (40, 17), (70, 33), (128, 64), (112, 150), (304, 80)] {
             let mixing = Mixing::random(2, rows, columns, 2.0, (4, 0));
             let simplex = Simplex::new(&mixing);
             let (count, a_wide, c_wide) = (13, padded(columns), padded(rows));
@@ -384,7 +433,9 @@ mod tests {
             simplex.downward(arch(), 1, count, &dpsi, &mut dphi);
             let w: Vec<Vec<f64>> =
                 (0..rows).map(|c| mixing.log_row(1, c).iter().map(|log| log.exp()).collect()).collect();
-            let close = |ours: f32, exact: f64| assert!((f64::from(ours) - exact).abs() < 1e-5, "{ours} {exact}");
+            let close = |ours: f32, exact: f64| {
+                assert!((f64::from(ours) - exact).abs() < 1e-5 * exact.max(1.0), "{ours} {exact}")
+            };
             for b in 0..count {
                 for c in 0..rows {
                     close(psi[b * c_wide + c], (0..columns).map(|a| w[c][a] * f64::from(phi[b * a_wide + a])).sum());
@@ -395,16 +446,18 @@ mod tests {
                 }
             }
             let mut gradient = vec![f32::NAN; mixing.matrix_len()];
-            for (c, wide) in panels(c_wide) {
-                let halves = [(0, 6), (6, 7)].map(|(first, count)| Segment {
-                    count,
-                    phi: &phi[first * a_wide..],
-                    dpsi: &dpsi[first * c_wide..],
-                });
-                let mut scratch = Scratch::default();
-                gradient_panel(arch(), (columns, c_wide, c, wide), halves.into_iter(), &mut scratch, [&[], &[]]);
-                gradient[c * columns..(c + wide) * columns].copy_from_slice(&scratch.gradient);
-            }
+            let halves = [(0, 6), (6, 7)].map(|(first, count)| Segment {
+                count,
+                phi: &phi[first * a_wide..],
+                dpsi: &dpsi[first * c_wide..],
+            });
+            with_mixed((columns, c_wide), halves.into_iter(), |mixed| {
+                for (c, wide) in panels(c_wide) {
+                    let mut scratch = Scratch::default();
+                    mixed.gradient(arch(), (c, wide), &mut scratch, [&[], &[]]);
+                    gradient[c * columns..(c + wide) * columns].copy_from_slice(&scratch.gradient);
+                }
+            });
             for (c, a) in (0..rows).flat_map(|c| (0..columns).map(move |a| (c, a))) {
                 let exact = (0..count).map(|b| f64::from(phi[b * a_wide + a]) * f64::from(dpsi[b * c_wide + c])).sum();
                 close(gradient[mixing.place(0, c, a)], exact);

@@ -11,7 +11,7 @@
 
 use crate::batch::{Batch, CHUNK, Dropped, Rows, bits, for_each_task, in_pool};
 use crate::circuit::{Activations, Buffers, Keep, Root, fit};
-use crate::gradient::{Scratch, Segment, gradient_panel};
+use crate::gradient::{Scratch, Segment, with_mixed};
 use crate::kernel::{arch, padded};
 use crate::product::TINY;
 use crate::reference::{self, LogWeights};
@@ -213,8 +213,9 @@ impl Activations {
     /// dW of one panel of the class rows.
     pub fn class_gradient(&self, scratch: &mut Scratch, s: &Structure, (c, wide): (usize, usize)) {
         let all = Segment { count: self.samples, phi: &self.root.phi, dpsi: &self.root.dpsi };
-        let shape = (s.root_channels(), padded(s.classes), c, wide);
-        gradient_panel(arch(), shape, std::iter::once(all), scratch, [&[], &[]]);
+        with_mixed((s.root_channels(), padded(s.classes)), std::iter::once(all), |mixed| {
+            mixed.gradient(arch(), (c, wide), scratch, [&[], &[]]);
+        });
     }
 }
 

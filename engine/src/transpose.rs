@@ -12,7 +12,7 @@ pub fn transpose_block(from: &[f32], from_row: usize, to: &mut [f32], to_row: us
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: the machine has these instructions, and the slices hold 16 rows of 16 numbers.
-        return unsafe { in_registers(from.as_ptr(), from_row, to.as_mut_ptr(), to_row) };
+        return unsafe { turn_in_registers(from.as_ptr(), from_row, to.as_mut_ptr(), to_row) };
     }
     for i in 0..HALF {
         for j in 0..HALF {
@@ -25,7 +25,7 @@ pub fn transpose_block(from: &[f32], from_row: usize, to: &mut [f32], to_row: us
 /// Both pointers must be good for 16 rows of 16 numbers at those distances.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-unsafe fn in_registers(from: *const f32, from_row: usize, to: *mut f32, to_row: usize) {
+pub(crate) unsafe fn turn_in_registers(from: *const f32, from_row: usize, to: *mut f32, to_row: usize) {
     use std::arch::x86_64::{_mm512_loadu_ps, _mm512_permutex2var_ps, _mm512_setr_epi32, _mm512_storeu_ps};
     let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);

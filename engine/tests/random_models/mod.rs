@@ -24,15 +24,21 @@ impl Draw {
 /// An image, a sequence or a table, of any depth, with one tree or several.
 pub fn structure(draw: &mut Draw) -> Structure {
     let classes = draw.from(1, 4);
-    match draw.from(0, 2) {
-        0 => image(draw, classes),
-        1 => {
+    match draw.from(0, 24) {
+        0..=7 => image(draw, classes),
+        8..=15 => {
             let sharing = [Sharing::Own, Sharing::Shared, Sharing::Pattern(1, 2)][draw.from(0, 2)];
             let levels = [(3, draw.from(1, 20), sharing), (usize::MAX, draw.from(1, 40), Sharing::Own)];
             Structure::sequence(draw.from(2, 12), draw.from(1, 2), draw.from(1, 3), draw.from(1, 18), &levels, classes)
                 .unwrap()
         }
-        _ => table(draw, classes),
+        16..=23 => table(draw, classes),
+        _ => {
+            // Wide enough for tile registers, where the machine has them.
+            let sharing = [Sharing::Own, Sharing::Shared][draw.from(0, 1)];
+            let levels = [(2, draw.from(128, 180), sharing), (usize::MAX, draw.from(64, 130), Sharing::Own)];
+            Structure::sequence(draw.from(2, 4), 1, 1, draw.from(64, 100), &levels, classes).unwrap()
+        }
     }
 }
 
