@@ -161,6 +161,9 @@ fn images_in_images_out() {
     ));
     assert_eq!(fs::metadata(folder.path("i.npy")).unwrap().len(), 128 + 784 * 4);
     assert!(folder.run("predict d.sumout --data one.png").stdout.starts_with("file,class,p_0,"));
+    assert!(folder.run("sample d.sumout --count 2 --out drawn.csv").stderr.is_empty());
+    let run = folder.run("predict d.sumout --data drawn.csv");
+    assert_eq!((run.stdout.lines().count(), run.stderr.contains("not used: class")), (3, true), "{}", run.stderr);
     let run = folder.run("evaluate d.sumout --data digits --missing rect:2x11 --shifts 1");
     assert_eq!(run.stdout.lines().count(), 2, "{}", run.stderr);
 }

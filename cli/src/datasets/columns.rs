@@ -147,7 +147,9 @@ fn open_for_model(origin: &Origin, format: Option<Format>, request: &Request, mo
     };
     let known = model.target.as_ref().filter(|target| header.contains(target));
     let mut chosen = Chosen::new(&file, header, request.target.as_ref().or(known), &request.ignore)?;
-    if model.columns.is_empty() || request.no_header {
+    // Columns without names may still carry those that `sample` and `impute` write, x0, x1, …
+    let by_name = !model.columns.is_empty() || chosen.columns.len() > model.width && holds_all(&chosen, &model_names);
+    if !by_name || request.no_header {
         if chosen.columns.len() != model.width {
             let (wanted, got) = (model.width, chosen.columns.len());
             return Err(mistake(format!("{file}: expected {wanted} columns, as the model has, got {got}")));
@@ -174,6 +176,11 @@ fn open_for_model(origin: &Origin, format: Option<Format>, request: &Request, mo
     let ignored = ignored.filter(|_| request.keep != Keep::All).cloned().collect();
     let layout = Layout { target: chosen.target.clone(), ignored, kept, ..named(model, &chosen.columns) };
     Ok(encoded(rows, layout, request.unseen_missing))
+}
+
+fn holds_all(chosen: &Chosen, names: &[String]) -> bool {
+    let there: HashSet<&String> = chosen.columns.iter().collect();
+    names.iter().all(|name| there.contains(name))
 }
 
 /// The columns that are handed through, and their numbers among those that can be; `columns` are those of the model.
