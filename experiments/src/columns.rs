@@ -2,18 +2,22 @@
 
 use anyhow::Result;
 use sumout::missing::{Grid, Missing};
+use sumout_cli::report::accuracy;
 
-/// Probabilities that a pixel is missing.
-pub const IID: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
-
-/// Widths of the squares that are missing; one, two and three of each.
-pub const WIDTHS: [usize; 3] = [7, 11, 15];
+pub use sumout_cli::report::accuracy::IID;
 
 /// All 16, first i.i.d., then squares.
 pub fn all() -> Vec<Missing> {
-    let iid = IID.iter().map(|&p| if p == 0.0 { Missing::None } else { Missing::Iid(p) });
-    let squares = WIDTHS.iter().flat_map(|&width| (1..=3).map(move |count| Missing::Squares { count, width }));
-    iid.chain(squares).collect()
+    let clean = |missing| if missing == Missing::Iid(0.0) { Missing::None } else { missing };
+    accuracy::kinds().into_iter().map(clean).collect()
+}
+
+/// What a column is called.
+pub fn name(missing: &Missing) -> String {
+    match missing {
+        Missing::None => "0".into(),
+        other => accuracy::name(other),
+    }
 }
 
 /// Images (n, 784) with holes. The same seed gives the same holes to every method.

@@ -13,9 +13,12 @@ mod columns;
 mod mnist;
 mod plan;
 mod results;
+mod distort;
 mod knn;
 mod tmm;
 mod experiment;
+mod paper;
+mod tables;
 
 use anyhow::Result;
 use clap::Parser;
@@ -36,6 +39,8 @@ struct Args {
 enum Command {
     /// Run experiments; what results/NAME.json has already is not run again
     Run(Run),
+    /// Write the tables of README.md anew from the result files
+    Tables,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,5 +65,6 @@ fn main() -> Result<()> {
     let args = Args::parse();
     match &args.command {
         Command::Run(run) => experiment::run(&args.folder, run),
+        Command::Tables => tables::run(&args.folder),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! title = "HT-TMM"               # what tables and curves call it
+//! paper = "HT-TMM"               # the row of paper.toml that it stands beside; none if left out
 //! method = "tmm"
 //! seeds = [1, 2, 3]              # of weights, and of holes; these are the default
 //! columns = ["clean", "iid:0.9"] # the paper's 16 if left out
@@ -40,6 +41,8 @@ pub struct Plan {
     pub name: String,
     /// What tables and curves call it.
     pub title: String,
+    /// The row of the paper's tables that it stands beside.
+    pub paper: Option<String>,
     /// What is run.
     pub method: Method,
     /// Of weights, and of holes.

@@ -103,6 +103,11 @@ impl Book {
         models::save(&self.path, (serde_json::to_string_pretty(&*record)? + "\n").as_bytes())
     }
 
+    /// Keeps a model beside the results; it stays out of the repository.
+    pub fn keep(&self, model: &[u8]) -> Result<()> {
+        models::save(&self.path.with_extension("sumout"), model)
+    }
+
     fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }

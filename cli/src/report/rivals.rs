@@ -7,9 +7,11 @@
 //! ```
 //!
 //! Pixels are whole numbers from 0 to 255, so distances are exact. They are added up from the pixels that vary most to
-//! those that vary least, and given up once they are too large to matter: three times as fast as adding all.
+//! those that vary least, and given up once they are too large to matter: three times as fast as adding all. And by the widest
+//! integers that the machine has.
 
 use rayon::prelude::*;
+use sumout::kernel::arch;
 
 /// k.
 const K: usize = 5;
@@ -81,6 +83,11 @@ impl Neighbours {
 
     /// The nearest of every row; of equally near ones, those that come first.
     fn nearest(&self, rows: &[i16], seen: &[i16]) -> Vec<Nearest> {
+        arch().dispatch(|| self.search(rows, seen))
+    }
+
+    #[inline(always)] // so that it is compiled for what `arch` finds
+    fn search(&self, rows: &[i16], seen: &[i16]) -> Vec<Nearest> {
         let width = self.order.len();
         let mut all = vec![[(i32::MAX, usize::MAX); K]; rows.len() / width];
         for (tile, images) in self.images.chunks(TILE * width).enumerate() {
@@ -105,6 +112,7 @@ impl Neighbours {
 
 /// Σ (x − t)² over the seen pixels, or `None` if that is not below `limit`. In a form that compilers turn into
 /// multiply-adds of 16-bit vectors.
+#[inline(always)]
 fn distance(row: &[i16], seen: &[i16], image: &[i16], limit: i32) -> Option<i32> {
     let mut sum = 0;
     for ((row, seen), image) in row.chunks(STRETCH).zip(seen.chunks(STRETCH)).zip(image.chunks(STRETCH)) {
