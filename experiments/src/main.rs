@@ -26,6 +26,8 @@ mod pairs;
 mod experiment;
 mod paper;
 mod tables;
+mod curves;
+mod pictures;
 
 use anyhow::Result;
 use clap::Parser;
@@ -48,6 +50,8 @@ enum Command {
     Run(Run),
     /// Write the tables of README.md anew from the result files
     Tables,
+    /// Draw accuracy curves, samples and neurons anew
+    Pictures,
 }
 
 #[derive(Debug, clap::Args)]
@@ -73,5 +77,6 @@ fn main() -> Result<()> {
     match &args.command {
         Command::Run(run) => experiment::run(&args.folder, run),
         Command::Tables => tables::run(&args.folder),
+        Command::Pictures => pictures::run(&args.folder),
     }
 }

@@ -127,7 +127,20 @@ pub fn seconds(time: Duration) -> f64 {
 /// This machine in words.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let about = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = about.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    format!("{cores} cores of {}", name.map_or("an unknown processor", |(_, name)| name))
+    let name = line_of(Path::new("/proc/cpuinfo"), "model name").unwrap_or_else(|| "an unknown processor".into());
+    format!("{cores} cores of {name}")
+}
+
+/// Its first GPU in words.
+pub fn gpu() -> String {
+    let cards = fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten();
+    let name = cards.filter_map(|card| line_of(&card.path().join("information"), "Model")).next();
+    name.unwrap_or_else(|| "a GPU".into())
+}
+
+/// What stands behind the colon of the line that begins so.
+fn line_of(path: &Path, begins: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let (_, value) = text.lines().find(|line| line.starts_with(begins))?.split_once(':')?;
+    Some(value.trim().to_owned())
 }
