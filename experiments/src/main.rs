@@ -25,6 +25,7 @@ mod robust;
 mod pairs;
 mod experiment;
 mod paper;
+mod crossed;
 mod tables;
 mod curves;
 mod pictures;

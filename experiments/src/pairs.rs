@@ -160,6 +160,21 @@ pub fn run_robust(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, jobs: usiz
     })
 }
 
+/// One run for each seed that is complete: of the linear program, the mean of its pairs.
+pub fn by_seed(runs: &[Run]) -> Vec<Run> {
+    let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let mean = |seed: u64| {
+        let of_seed: Vec<&Run> = runs.iter().filter(|run| run.seed == seed).collect();
+        let whole = of_seed.len() == pairs().len() || of_seed.iter().any(|run| run.row.is_empty());
+        let column = |i: usize| of_seed.iter().map(|run| run.accuracies[i]).sum::<f64>() / of_seed.len() as f64;
+        let accuracies = (0..of_seed[0].accuracies.len()).map(column).collect();
+        whole.then(|| Run { row: String::new(), accuracies, ..of_seed[0].clone() })
+    };
+    seeds.into_iter().filter_map(mean).collect()
+}
+
 /// Percent of rows from 0 to 255 whose digit is found.
 fn share_right(linear: &Linear, rows: &[f32], labels: &[i64], positive: i64) -> f64 {
     let score = |row: &[f32]| linear.score(&row.iter().map(|x| x / 255.0).collect::<Vec<f32>>());
@@ -204,6 +219,26 @@ mod tests {
         };
         let scores: Vec<f64> = (0..10).flat_map(|row| (0..10).map(move |class| score(row, class))).collect();
         assert_eq!(mean_of_pairs(&scores, &labels), (9.0 * 100.0 + 36.0 * 50.0) / 45.0);
+    }
+
+    #[test]
+    fn a_seed_without_all_its_pairs_is_left_out() {
+        let run = |row: &str, seed: u64, accuracy: f64| Run {
+            row: row.into(),
+            seed,
+            mask_seed: seed,
+            train: 600,
+            test: 2000,
+            train_seconds: 1.0,
+            test_seconds: 1.0,
+            machine: "an abacus".into(),
+            accuracies: vec![accuracy, 50.0],
+        };
+        let mut runs: Vec<Run> = (0..45).map(|i| run(&format!("{i}"), 1, f64::from(i))).collect();
+        runs.push(run("0", 2, 99.0));
+        let seeds = by_seed(&runs);
+        assert_eq!((seeds.len(), &seeds[0].accuracies[..]), (1, &[22.0, 50.0][..]));
+        assert_eq!(by_seed(&[run("", 3, 98.0), run("", 4, 97.0)]).len(), 2);
     }
 
     #[test]
