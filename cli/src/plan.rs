@@ -123,7 +123,8 @@ impl Plan {
         Self::parse(&text, named)
     }
 
-    fn parse(text: &str, name: &str) -> Result<Self> {
+    /// From the text of a TOML file; errors say its name.
+    pub fn parse(text: &str, name: &str) -> Result<Self> {
         let wrong = |error: toml::de::Error| mistake(format!("{name}: {}", error.to_string().trim_end()));
         let plan: Self = toml::from_str(text).map_err(wrong)?;
         #[derive(Deserialize)]

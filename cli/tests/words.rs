@@ -9,7 +9,8 @@ fn root() -> PathBuf {
 }
 
 fn pages() -> Vec<(PathBuf, String)> {
-    let folders = [root(), root().join("docs"), root().join("cli/digits"), root().join("python")];
+    let folders =
+        [root(), root().join("docs"), root().join("cli/digits"), root().join("python"), root().join("experiments")];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
     let pages = files.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     let pages: Vec<_> = pages.map(|path| (path.clone(), std::fs::read_to_string(&path).unwrap())).collect();
@@ -32,7 +33,7 @@ fn quoted(text: &str) -> Vec<String> {
 
 /// A span that can only be a path of this repository: a known folder first, or a known ending.
 fn is_path(span: &str) -> bool {
-    let folders = ["engine/", "cli/", "python/", "web/", "docs/", ".ci/", ".github/"];
+    let folders = ["engine/", "cli/", "python/", "experiments/", "web/", "docs/", ".ci/", ".github/"];
     let whole = span.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
     let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
     whole && (folders.iter().any(|folder| span.starts_with(folder)) || named.contains(&span))

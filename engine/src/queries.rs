@@ -236,6 +236,48 @@ impl Predictor {
         Ok(sums)
     }
 
+    /// The class with the largest [`Predictor::log_joint`] over these shifts, the first where several are, as (n). Scores
+    /// that underflow may have spoilt are computed again only where they could change the answer: classes that lie so far
+    /// apart are rarely near the best.
+    pub fn predict_shifted(&mut self, rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<usize>> {
+        self.model.check_rows(rows)?;
+        let (k, width) = (self.model.structure.classes, self.model.structure.width());
+        let mut all = Vec::new();
+        for piece in rows.chunks(self.piece() * width) {
+            let n = piece.len() / width;
+            let mut low = self.model.log_prior.repeat(n); // (B, K): the least that sums of scores can be
+            let mut high = low.clone(); // and the most
+            for &shift in shifts {
+                self.lay(piece, shift);
+                self.climb(Pass::Scores)?;
+                low.iter_mut().zip(self.activations.log_likelihood()).for_each(|(sum, score)| *sum += score);
+                (0..n).for_each(|b| self.add_most(b, &mut high[b * k..(b + 1) * k]));
+            }
+            let mut answers = argmax_rows(&low, k);
+            let open = |&b: &usize| !is_decided(&low[b * k..(b + 1) * k], &high[b * k..(b + 1) * k], answers[b]);
+            let open: Vec<usize> = (0..n).filter(open).collect();
+            let rest: Vec<f32> = open.iter().flat_map(|&b| &piece[b * width..(b + 1) * width]).copied().collect();
+            let exact = argmax_rows(&self.log_joint(&rest, shifts)?, k);
+            open.into_iter().zip(exact).for_each(|(b, answer)| answers[b] = answer);
+            all.extend(answers);
+        }
+        Ok(all)
+    }
+
+    /// Adds the most that each score of row b of the last pass can be, had underflow not taken anything.
+    fn add_most(&self, b: usize, sums: &mut [f64]) {
+        let k = sums.len();
+        let scores = &self.activations.log_likelihood()[b * k..(b + 1) * k];
+        let (psi, lost) = self.activations.class_mantissas(k, b);
+        let best = (0..k).fold(0, |best, y| if psi[y] > psi[best] { y } else { best });
+        let log_scale = scores[best] - f64::from(psi[best]).ln(); // NaN where nothing is known: never decided
+        let doubts = self.activations.class_doubts(k, b);
+        for y in 0..k {
+            let certain = doubts[y] <= TOLERANCE as f32;
+            sums[y] += if certain { scores[y] } else { (f64::from(psi[y]) + f64::from(lost)).ln() + log_scale };
+        }
+    }
+
     /// log P(x_q|x_o), as (n): `rows` holds x_q and x_o, `given` holds x_o alone.
     pub fn log_conditional(&mut self, rows: &[f32], given: &[f32]) -> Result<Vec<f64>> {
         if rows.len() != given.len() {
@@ -376,6 +418,13 @@ impl Predictor {
     pub(crate) fn logs(&self) -> &LogCircuit {
         self.logs.get_or_init(|| LogCircuit::new(&self.model.structure, &self.model.weights))
     }
+}
+
+/// Whether no class but the answer can have the largest score: where underflow took something, by more than rounding.
+fn is_decided(low: &[f64], high: &[f64], answer: usize) -> bool {
+    const ROUNDING: f64 = 1e-3;
+    let others = (0..low.len()).filter(|&y| y != answer);
+    low == high || others.map(|y| high[y]).all(|high| high + ROUNDING < low[answer])
 }
 
 /// Several models that vote with the average of their posteriors.

@@ -16,11 +16,6 @@ impl Trainer {
         self.pull()?;
         self.card = None;
         let Device::Cuda(ordinal) = device else { return Ok(()) };
-        if self.settings.turns() {
-            return Err(Error::Device(
-                "images are turned and stretched on the processor only: train with --device cpu".into(),
-            ));
-        }
         let place = |place: u32| if place == OUTSIDE { -1 } else { place as i32 };
         let places: Vec<i32> = self.placements.iter().flatten().map(|column| place(column.place)).collect();
         let offset: Vec<f32> = self.placements[0].iter().map(|column| column.offset).collect();

@@ -172,6 +172,7 @@ fn training_agrees() {
         let weights: Vec<f32> =
             if seed % 3 == 0 { (0..n).map(|row| 0.5 + row as f32 / n as f32).collect() } else { vec![] };
         let data = Data { values: &values, labels: &labels, weights: &weights };
+        let turns = seed % 2 == 1 && structure.frame.is_some_and(|frame| frame.height > 1 && frame.width > 1);
         let settings = Settings {
             rule,
             rate,
@@ -181,6 +182,9 @@ fn training_agrees() {
             generative: 0.3,
             penalty: if seed % 5 == 0 { 0.01 } else { 0.0 },
             drop_inputs: if seed % 2 == 0 { 0.3 } else { 0.0 },
+            drop_varied: seed % 4 == 2,
+            rotate: if turns { 40.0 } else { 0.0 },
+            stretch: if turns { 0.3 } else { 0.0 },
             drop_nodes: if seed % 3 == 1 { vec![0.2, 0.1, 0.1] } else { vec![] },
             shift: usize::from(structure.frame.is_some() && seed % 4 == 1),
             leaf_rate: if seed % 5 < 2 { 0.1 } else { 0.0 },
@@ -303,6 +307,9 @@ fn the_preset_agrees() {
     model.scaling = preset.scaling;
     let data = Data::new(&values, &labels);
     train_alike(&model, &preset.settings, &data, 3, "mnist-ht");
+    let holes = Settings { drop_inputs: 0.4, drop_varied: true, ..preset.settings.clone() };
+    let turned = Settings { rotate: 15.0, stretch: 0.2, shift: 2, ..holes };
+    train_alike(&model, &turned, &data, 3, "mnist-ht, turned, stretched, moved, with holes");
     let prepared = Prepared::new(&model.weights);
     let mut batch = Batch::default();
     model.fill(&values[..100 * 784], (0, 0), &mut batch);

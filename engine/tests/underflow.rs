@@ -40,6 +40,27 @@ fn rows(model: &Model, count: usize, missing: f64, reach: f32, draw: &mut Draw) 
     (0..count).flat_map(|_| kinds.clone()).map(|kind| number(kind, draw)).collect()
 }
 
+/// Leaving out what cannot change the answer does not change the answer.
+#[test]
+fn predictions_over_shifts_are_those_of_the_scores() {
+    let mut apart = 0;
+    for seed in 0..60 {
+        let mut draw = Draw::new(seed);
+        let model = model(if seed % 2 == 0 { 30.0 } else { 3.0 }, &mut draw);
+        let rows = rows(&model, 40, 0.2, 30.0, &mut draw);
+        let k = model.structure.classes;
+        let mut predictor = Predictor::new(model);
+        for reach in [0, 1] {
+            let shifts = sumout::queries::shifts(reach);
+            let scores = predictor.log_joint(&rows, &shifts).unwrap();
+            let range = |row: &[f64]| row.iter().fold(0.0, |most: f64, x| most.max((row[0] - x).abs()));
+            apart += scores.chunks(k).filter(|row| range(row) > 100.0).count(); // further than mantissas of f32 reach
+            assert_eq!(predictor.predict_shifted(&rows, &shifts).unwrap(), sumout::queries::argmax_rows(&scores, k));
+        }
+    }
+    assert!(apart > 100, "{apart}");
+}
+
 /// Every answer to every row is a finite number.
 fn check_finite(predictor: &mut Predictor, rows: &[f32]) {
     let finite = |values: &[f64]| assert!(values.iter().all(|x| x.is_finite()), "{values:?}");

@@ -56,9 +56,14 @@ impl Neighbours {
 
     /// The class of every row (n, width), NaN where missing, by distances over the pixels that are seen.
     pub fn by_seen_pixels(&self, rows: &[f32]) -> Vec<usize> {
+        self.classes_by_seen_pixels(rows).iter().map(|classes| vote(classes)).collect()
+    }
+
+    /// The classes of every row's neighbours, the nearest first.
+    pub fn classes_by_seen_pixels(&self, rows: &[f32]) -> Vec<Vec<usize>> {
         let rows = self.ordered(rows);
         let seen = rows.iter().map(|x| if x.is_nan() { 0 } else { -1 }).collect(); // −1 is all bits
-        self.classify(rows.iter().map(|&x| x as i16).collect(), seen) // NaN becomes 0, and is not looked at
+        self.neighbours(rows.iter().map(|&x| x as i16).collect(), seen) // NaN becomes 0, and is not looked at
     }
 
     /// The same by distances over all pixels, the missing ones filled with their mean.
@@ -66,17 +71,18 @@ impl Neighbours {
         let rows = self.ordered(rows);
         let fill = |(&x, &mean): (&f32, &i16)| if x.is_nan() { mean } else { x as i16 };
         let filled = rows.iter().zip(self.mean.iter().cycle()).map(fill).collect();
-        self.classify(filled, vec![-1; rows.len()])
+        self.neighbours(filled, vec![-1; rows.len()]).iter().map(|classes| vote(classes)).collect()
     }
 
     fn ordered(&self, rows: &[f32]) -> Vec<f32> {
         rows.chunks_exact(self.order.len()).flat_map(|row| self.order.iter().map(|&i| row[i])).collect()
     }
 
-    fn classify(&self, rows: Vec<i16>, seen: Vec<i16>) -> Vec<usize> {
+    fn neighbours(&self, rows: Vec<i16>, seen: Vec<i16>) -> Vec<Vec<usize>> {
         let task = TASK * self.order.len();
         let tasks = rows.par_chunks(task).zip(seen.par_chunks(task));
-        tasks.flat_map_iter(|(rows, seen)| self.nearest(rows, seen).into_iter().map(|near| self.vote(&near))).collect()
+        let classes = |near: Nearest| near.iter().filter_map(|&(_, image)| self.labels.get(image).copied()).collect();
+        tasks.flat_map_iter(|(rows, seen)| self.nearest(rows, seen).into_iter().map(classes)).collect()
     }
 
     /// The nearest of every row; of equally near ones, those that come first.
@@ -94,13 +100,13 @@ impl Neighbours {
         }
         all
     }
+}
 
-    /// The class that most of them have; of equally frequent ones, that of the nearest.
-    fn vote(&self, nearest: &Nearest) -> usize {
-        let labels = nearest.iter().filter_map(|&(_, image)| self.labels.get(image).copied());
-        let votes = |class: usize| labels.clone().filter(|&label| label == class).count();
-        labels.clone().reduce(|best, label| if votes(label) > votes(best) { label } else { best }).unwrap_or(0)
-    }
+/// The class that most neighbours have; of equally frequent ones, that of the nearest.
+fn vote(classes: &[usize]) -> usize {
+    let votes = |class: usize| classes.iter().filter(|&&other| other == class).count();
+    let better = |best: usize, class: usize| if votes(class) > votes(best) { class } else { best };
+    classes.iter().copied().reduce(better).unwrap_or(0)
 }
 
 /// Σ (x − t)² over the seen pixels, or `None` if that is not below `limit`. In a form that compilers turn into

@@ -155,9 +155,12 @@ pub(super) struct FillArgs {
     pub weight: u64,
     pub tops: u64,
     pub dropping: u64,
+    pub smooth: u64,
     pub top_count: u64,
     pub seed: u64,
     pub drop: f64,
+    pub rotate: f64,
+    pub stretch: f64,
     pub width: i32,
     pub frame_len: i32,
     pub samples: i32,
@@ -165,6 +168,9 @@ pub(super) struct FillArgs {
     pub shifts: i32,
     pub droppings: i32,
     pub varied: i32,
+    pub image_height: i32,
+    pub image_width: i32,
+    pub channels: i32,
 }
 
 #[repr(C)]

@@ -53,10 +53,52 @@ struct Fill {
     float* weight;         // (B)
     int* tops;             // of all layers, to be cleared
     const Dropping* dropping;
+    const u8* smooth;      // (channels): whether turned images are interpolated; null where they stay as they are
     u64 top_count, seed;
     double drop; // probability of a hole
+    double rotate, stretch;
     int width, frame_len, samples, rows, shifts, droppings, varied;
+    int image_height, image_width, channels;
 };
+
+// The number i of a row of data.
+__device__ __forceinline__ float number(const Fill& s, size_t row, int i) {
+    const size_t at = row * s.width + i;
+    return s.codes == 0 ? ((const float*)s.values)[at] : s.codes[((const u8*)s.values)[at]];
+}
+
+// 64 bits of a stream, the pair `index`.
+__device__ __forceinline__ u64 pair_of(const Fill& s, u32 index, int b, u32 step, u32 purpose) {
+    Block block = philox(index / 2, b, step, purpose, s.seed);
+    return (u64)block.x[index % 2 * 2] << 32 | block.x[index % 2 * 2 + 1];
+}
+__device__ __forceinline__ double uniform(u64 bits) { return (bits >> 11) * (1.0 / (1ull << 53)); }
+
+// A turn about the image's centre and a change of size (`augment.rs`).
+struct Turn { double sin, cos, size; };
+
+__device__ float pixel(const Fill& s, size_t row, double y, double x, int channel) {
+    if (!(y >= 0.0 && y < s.image_height && x >= 0.0 && x < s.image_width)) return __int_as_float(0x7fffffff);
+    return number(s, row, ((int)y * s.image_width + (int)x) * s.channels + channel);
+}
+
+// The number i of a turned image.
+__device__ float turned(const Fill& s, const Turn& turn, size_t row, int i) {
+    const int channel = i % s.channels, at = i / s.channels;
+    const double middle = (s.image_height - 1.0) / 2.0, across = (s.image_width - 1.0) / 2.0, nothing = 1e-6;
+    const double down = (at / s.image_width - middle) / turn.size, right = (at % s.image_width - across) / turn.size;
+    const double y = middle + turn.cos * down + turn.sin * right, x = across - turn.sin * down + turn.cos * right;
+    if (!s.smooth[channel]) return pixel(s, row, round(y), round(x), channel);
+    const double top = floor(y + nothing), left = floor(x + nothing);
+    const double low = fmax(y - top, 0.0), side = fmax(x - left, 0.0);
+    float sum = 0.0f;
+    for (int corner = 0; corner < 4; corner++) {
+        const int v = corner / 2, h = corner % 2;
+        const double part = (v ? low : 1.0 - low) * (h ? side : 1.0 - side);
+        if (part > 2.0 * nothing) sum += (float)part * pixel(s, row, top + v, left + h, channel);
+    }
+    return sum;
+}
 
 // A block a sample.
 extern "C" __global__ void fill(const __grid_constant__ Fill s) {
@@ -75,23 +117,24 @@ extern "C" __global__ void fill(const __grid_constant__ Fill s) {
         s.weight[b] = s.weights == 0 ? 1.0f : s.weights[row];
     }
     int shift = 0;
+    u32 drawn = 0; // of the stream that shifts and turns share
     if (s.shifts > 1) {
         const u64 n = s.shifts, limit = ~0ull - ~0ull % n;
-        for (u32 index = 0;; index++) { // without bias, by rejection
-            Block block = philox(index / 2, b, now.step, 5, s.seed);
-            u64 bits = (u64)block.x[index % 2 * 2] << 32 | block.x[index % 2 * 2 + 1];
-            if (bits < limit) {
-                shift = bits % n;
-                break;
-            }
-        }
+        u64 bits;
+        do bits = pair_of(s, drawn++, b, now.step, 5);
+        while (bits >= limit); // without bias
+        shift = bits % n;
+    }
+    __shared__ Turn turn;
+    if (s.smooth != 0 && t == 0) {
+        auto up_to = [&](double most, u32 index) { return most * (2.0 * uniform(pair_of(s, index, b, now.step, 5)) - 1.0); };
+        sincos(up_to(s.rotate, drawn) * (3.14159265358979323846 / 180.0), &turn.sin, &turn.cos);
+        turn.size = 1.0 + up_to(s.stretch, drawn + 1);
     }
     __syncthreads();
     u64 threshold = s.drop * 4294967296.0;
     if (s.varied) { // a row draws its own share of holes first, from two numbers
-        Block block = philox(0, b, now.step, 3, s.seed);
-        u64 bits = (u64)block.x[0] << 32 | block.x[1];
-        threshold = fmin(2.0 * s.drop * ((bits >> 11) * (1.0 / (1ull << 53))), 1.0) * 4294967296.0;
+        threshold = fmin(2.0 * s.drop * uniform(pair_of(s, 0, b, now.step, 3)), 1.0) * 4294967296.0;
     }
     const int used = s.varied ? 2 : 0;
     for (int four = t; four < (s.width + used + 3) / 4; four += blockDim.x) {
@@ -102,8 +145,7 @@ extern "C" __global__ void fill(const __grid_constant__ Fill s) {
             if (i < 0 || i >= s.width || (u64)holes.x[r] < threshold) continue;
             const int place = s.places[(size_t)shift * s.width + i];
             if (place < 0) continue;
-            const size_t at = row * s.width + i;
-            float x = s.codes == 0 ? ((const float*)s.values)[at] : s.codes[((const u8*)s.values)[at]];
+            float x = s.smooth == 0 ? number(s, row, i) : turned(s, turn, row, i);
             float z = (x - s.offset[i]) * s.scale[i];
             frame[place] = isnan(x) ? x : fminf(fmaxf(z, -3.402823466e38f), 3.402823466e38f);
         }

@@ -15,6 +15,7 @@ use crate::loss::Loss;
 use crate::model::Model;
 use crate::optim::{Moments, Rule, Step};
 use crate::settings::{Data, Settings};
+use crate::structure::{Kind, Structure};
 use crate::weights::{Prepared, Weights};
 use std::collections::HashMap;
 
@@ -53,6 +54,7 @@ pub struct Training {
     codes: Room<f32>,
     placing: (Room<i32>, Room<f32>, Room<f32>, usize), // places, offset, scale, shifts
     dropping: Room<Dropping>,
+    smooth: Room<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
     gradients: Gradients,
     moving: Room<RowsArgs>,
     moving_rows: usize,
@@ -106,6 +108,7 @@ impl Training {
             codes: card.room(256)?,
             placing: (card.keep(placing.places)?, card.keep(placing.offset)?, card.keep(placing.scale)?, shifts),
             dropping: card.keep(&dropping)?,
+            smooth: if settings.turns() { card.keep(&smooth_channels(s))? } else { Room::none() },
             gradients,
             moving: Room::none(),
             moving_rows: moving.iter().map(|(_, place, _)| place.matrices * place.rows).sum(),
@@ -347,6 +350,7 @@ impl Training {
     fn fill_args(&self, values: Values, samples: usize, rows: usize) -> FillArgs {
         let (circuit, settings) = (&self.circuit, &self.settings);
         let (places, offset, scale, shifts) = self.placing;
+        let image = circuit.structure.frame.as_ref().map_or((0, 0, 0), |f| (f.height, f.width, f.channels));
         FillArgs {
             clock: self.clock.at,
             numbers: self.numbers.at,
@@ -363,9 +367,12 @@ impl Training {
             weight: self.weight.at,
             tops: circuit.tops.at,
             dropping: self.dropping.at,
+            smooth: self.smooth.at,
             top_count: circuit.tops.len as u64,
             seed: settings.seed,
             drop: settings.drop_inputs,
+            rotate: settings.rotate,
+            stretch: settings.stretch,
             width: self.width as i32,
             frame_len: circuit.structure.frame_len() as i32,
             samples: samples as i32,
@@ -373,6 +380,9 @@ impl Training {
             shifts: shifts as i32,
             droppings: self.dropping.len as i32,
             varied: settings.drop_varied.into(),
+            image_height: image.0 as i32,
+            image_width: image.1 as i32,
+            channels: image.2 as i32,
         }
     }
 
@@ -396,6 +406,12 @@ impl Training {
             guards: self.guard.blocks as i32,
         }
     }
+}
+
+/// Of each channel of an image, whether its numbers are interpolated when it is turned.
+fn smooth_channels(s: &Structure) -> Vec<u8> {
+    let channels = s.frame.as_ref().map_or(0, |frame| frame.channels);
+    s.row_kinds()[..channels].iter().map(|&kind| (kind == Kind::Gaussian).into()).collect()
 }
 
 /// Room for the masks of layers that training sums out, and how to draw them.

@@ -1,0 +1,211 @@
+//! A Tensorial Mixture Model, blind: it never learns what will be missing.
+//!
+//! ```toml
+//! [options]
+//! shifts = 1                 # asked about each image moved by up to so many pixels each way
+//! votes = ["sum"]            # what the answers make together; more than one give as many rows
+//! members = 1                # models that vote
+//! distort = { copies = 9, bend = 1.0, spacing = 7 }  # bent copies of the training images; none if left out
+//! [options.model]            # as in a plan of `sumout train`
+//! preset = "mnist-ht"
+//! ```
+
+use crate::columns::{accuracy, with_holes};
+use crate::distort::Distort;
+use crate::mnist::{Images, Mnist, PIXELS};
+use crate::plan::Plan;
+use crate::results::{Book, Run, gpu, machine, seconds};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::borrow::Cow;
+use std::time::Instant;
+use sumout::Model;
+use sumout::device::{Device, Precision};
+use sumout::kernel::log_sum_exp;
+use sumout::model_file;
+use sumout::queries::{Predictor, argmax_rows, shifts};
+use sumout::settings::Settings;
+use sumout::train::{Data, Proceed, Trainer};
+use sumout_cli::datasets::{Layout, Shape, Table};
+use sumout_cli::devices::Chosen;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    #[serde(default = "one")]
+    shifts: usize,
+    #[serde(default = "sum")]
+    votes: Vec<Vote>,
+    #[serde(default = "one")]
+    members: usize,
+    distort: Option<Distort>,
+    model: toml::Table,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn sum() -> Vec<Vote> {
+    vec![Vote::Sum]
+}
+
+/// How the scores log P(x_o|y) of all shifts and members become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Vote {
+    /// Their sum, as in the paper.
+    Sum,
+    /// The sum without the shifts: the image as it is.
+    Still,
+    /// log Σ P(x_o|y): the shift is a hidden variable.
+    Mixture,
+    /// Σ P(y|x_o).
+    Posterior,
+}
+
+impl Vote {
+    /// What joins scores: first what each is turned into, then how it is added.
+    fn add(self, sums: &mut [f64], scores: &[f64], still: bool) {
+        let rows = sums.chunks_exact_mut(CLASSES).zip(scores.chunks_exact(CLASSES));
+        for (sums, scores) in rows {
+            let pairs = sums.iter_mut().zip(scores);
+            match self {
+                Self::Still if !still => {}
+                Self::Sum | Self::Still => pairs.for_each(|(sum, score)| *sum += score),
+                Self::Mixture => pairs.for_each(|(sum, &score)| *sum = log_sum_exp(&[*sum, score])),
+                Self::Posterior => {
+                    let whole = log_sum_exp(scores);
+                    pairs.for_each(|(sum, score)| *sum += (score - whole).exp());
+                }
+            }
+        }
+    }
+
+    /// Before anything was added.
+    fn nothing(self) -> f64 {
+        if self == Self::Mixture { f64::NEG_INFINITY } else { 0.0 }
+    }
+}
+
+const CLASSES: usize = 10;
+
+/// Trains with one seed and asks about all columns.
+pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) -> Result<()> {
+    let options: Options = plan.options()?;
+    let rows: Vec<String> = options.votes.iter().map(|&vote| row(&options, vote)).collect();
+    if rows.iter().all(|row| book.has(row, seed)) {
+        return Ok(());
+    }
+    let start = Instant::now();
+    let train = match options.distort {
+        Some(distort) => Cow::Owned(distort.apply(&mnist.train, seed)),
+        None => Cow::Borrowed(&mnist.train),
+    };
+    let mut members = Vec::new();
+    for member in 0..options.members {
+        let model = learn(plan, &options.model, seed + 1000 * member as u64, &train, book, chosen)?;
+        if member == 0 && plan.seeds.first() == Some(&seed) {
+            book.keep(&model_file::to_bytes(&model)?)?; // for pictures
+        }
+        members.push(model);
+    }
+    drop(train);
+    let train_seconds = seconds(start.elapsed());
+    let start = Instant::now();
+    let mut members = members.into_iter().map(|model| chosen.predictor(model)).collect::<Result<Vec<_>>>()?;
+    let accuracies = judge(plan, &mut members, &options, seed, &mnist.test)?;
+    let (device, _) = chosen.ready(Precision::F32)?;
+    for (row, accuracies) in rows.into_iter().zip(accuracies) {
+        book.add(Run {
+            row,
+            seed,
+            mask_seed: seed,
+            train: mnist.train.labels.len(),
+            test: mnist.test.labels.len(),
+            train_seconds,
+            test_seconds: seconds(start.elapsed()),
+            machine: if device == Device::Cpu { machine() } else { format!("{} and {}", machine(), gpu()) },
+            accuracies,
+        })?;
+    }
+    Ok(())
+}
+
+/// A row for each vote, nameless where there is one.
+fn row(options: &Options, vote: Vote) -> String {
+    if options.votes.len() == 1 { String::new() } else { format!("{vote:?}").to_lowercase() }
+}
+
+/// Trains one model.
+pub fn learn(
+    plan: &Plan,
+    model: &toml::Table,
+    seed: u64,
+    train: &Images,
+    book: &Book,
+    chosen: &Chosen,
+) -> Result<Model> {
+    let data = Data::new(&train.values, &train.labels);
+    let mut trainer = start_training(plan, model, seed, train, book)?;
+    let (device, precision) = chosen.ready(Precision::Tf32)?;
+    trainer.use_device(device, precision)?;
+    let start = Instant::now();
+    trainer.run(&data, None, &mut |_, progress| {
+        let (step, steps) = (progress.step, progress.steps);
+        if step.is_multiple_of(steps.div_ceil(10)) || step == steps {
+            let seconds = start.elapsed().as_secs_f64();
+            let loss = progress.objective;
+            eprintln!("{}, seed {seed}: step {step} of {steps}, {seconds:.1} s, loss {loss:.3}", plan.name);
+        }
+        Proceed::Continue
+    })?;
+    Ok(trainer.into_model())
+}
+
+fn start_training(plan: &Plan, model: &toml::Table, seed: u64, train: &Images, book: &Book) -> Result<Trainer> {
+    let text = toml::to_string(model)?;
+    let shape = Shape { height: 28, width: 28, channels: 1 };
+    let layout = Layout::unnamed(shape.height * shape.width, Some(shape));
+    // Presets need no more of the data than that they are bytes of ten classes.
+    let (values, labels) = (vec![255.0; layout.width], vec![CLASSES as i64 - 1]);
+    let table = Table { layout, values, labels: Some(labels) };
+    let chosen = sumout_cli::plan::Plan::parse(&text, &plan.name)?.for_data(&table)?;
+    let settings = Settings { seed, ..chosen.settings };
+    let (weights, edges) = (chosen.structure.weights(), chosen.structure.multiply_adds());
+    let said = Settings { seed: 0, ..settings.clone() }; // each run has its own
+    book.set_settings(json!({ "weights": weights, "multiply_adds": edges, "training": said }));
+    let mut model = Model::random(chosen.structure, 1.0, seed);
+    model.scaling = chosen.scaling;
+    Ok(Trainer::new(model, settings, &Data::new(&train.values, &train.labels))?)
+}
+
+/// Accuracies by vote and column.
+fn judge(plan: &Plan, members: &mut [Predictor], options: &Options, seed: u64, test: &Images) -> Result<Vec<Vec<f64>>> {
+    let mut accuracies = vec![Vec::new(); options.votes.len()];
+    for missing in plan.missing()? {
+        let rows = with_holes(missing, &test.values, seed)?;
+        let answers = match members {
+            [only] if options.votes == [Vote::Sum] => vec![only.predict_shifted(&rows, &shifts(options.shifts))?],
+            _ => voted(members, options, &rows)?,
+        };
+        for (accuracies, answers) in accuracies.iter_mut().zip(&answers) {
+            accuracies.push(accuracy(answers, &test.labels));
+        }
+    }
+    Ok(accuracies)
+}
+
+/// The classes that all shifts and members vote for, by vote.
+fn voted(members: &mut [Predictor], options: &Options, rows: &[f32]) -> Result<Vec<Vec<usize>>> {
+    let empty = |vote: &Vote| vec![vote.nothing(); rows.len() / PIXELS * CLASSES];
+    let mut sums: Vec<Vec<f64>> = options.votes.iter().map(empty).collect();
+    for member in members {
+        for shift in shifts(options.shifts) {
+            let scores = member.log_joint(rows, &[shift])?;
+            sums.iter_mut().zip(&options.votes).for_each(|(sums, vote)| vote.add(sums, &scores, shift == (0, 0)));
+        }
+    }
+    Ok(sums.iter().map(|sums| argmax_rows(sums, CLASSES)).collect())
+}
