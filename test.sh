@@ -64,6 +64,10 @@ tests cargo test --release --workspace --locked
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 
+# With the networks of the experiments: burn takes minutes to build.
+step cargo clippy --release --all-targets --locked -p experiments --features networks -- -D warnings
+tests cargo test --release --locked -p experiments --features networks
+
 step cargo build --release --locked
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked

@@ -2,7 +2,7 @@
 
 use crate::columns;
 use crate::results::Record;
-use crate::tables::{is_whole, mean_and_spread, rows};
+use crate::tables::{compared, mean_and_spread, rows};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub fn squares(records: &[Record]) -> String {
 /// Means over seeds, the best at the end first.
 fn lines(records: &[Record], part: &Range<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
-    for record in records.iter().filter(|record| is_whole(record)) {
+    for record in &compared(records) {
         for (row, runs) in rows(record) {
             let name = if row.is_empty() { record.title.clone() } else { format!("{}, {row}", record.title) };
             lines.push(Line { name, points: part.clone().map(|column| mean_and_spread(&runs, column).0).collect() });

@@ -3,7 +3,7 @@
 use crate::mnist::Mnist;
 use crate::plan::{Method, Plan};
 use crate::results::Book;
-use crate::{Run, knn, tmm};
+use crate::{Run, knn, lenet, pairs, tmm};
 use anyhow::Result;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -43,6 +43,9 @@ fn one(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, args: &Run) -> Result
     match plan.method {
         Method::Knn => knn::run(plan, seed, mnist, book),
         Method::Tmm => tmm::run(plan, seed, mnist, book, &args.chosen),
+        Method::Lenet => lenet::run(plan, seed, mnist, book, args.jobs),
+        Method::PairsTmm => pairs::run_tmm(plan, seed, mnist, book, &args.chosen),
+        Method::PairsRobust => pairs::run_robust(plan, seed, mnist, book, args.jobs),
     }
 }
 
@@ -50,7 +53,11 @@ fn one(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, args: &Run) -> Result
 fn command(plan: &Plan) -> String {
     let words: Vec<String> = std::env::args().skip_while(|word| word != "run").collect();
     let device = words.iter().position(|word| word == "--device").and_then(|at| words.get(at + 1));
-    let feature = if device.is_some_and(|device| device != "cpu") { " --features cuda" } else { "" };
+    let feature = match plan.method {
+        Method::Lenet => " --features networks",
+        _ if device.is_some_and(|device| device != "cpu") => " --features cuda",
+        _ => "",
+    };
     let options = device.map_or_else(String::new, |device| format!(" --device {device}"));
     format!("cargo run --release -p experiments{feature} -- run {}{options}", plan.name)
 }

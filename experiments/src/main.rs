@@ -13,11 +13,19 @@ mod columns;
 mod mnist;
 mod plan;
 mod results;
+mod side_by_side;
 mod distort;
 mod knn;
 mod tmm;
+#[cfg_attr(not(feature = "networks"), allow(dead_code, reason = "nets are trained on them"))]
+mod holes;
+#[cfg_attr(not(feature = "networks"), path = "lenet_disabled.rs")]
+mod lenet;
+mod robust;
+mod pairs;
 mod experiment;
 mod paper;
+mod crossed;
 mod tables;
 mod curves;
 mod pictures;
@@ -58,7 +66,7 @@ struct Run {
     /// Throw away what was there and run all of it
     #[arg(long)]
     again: bool,
-    /// Seeds that run side by side
+    /// Seeds that run side by side, and within a seed, nets or linear programs
     #[arg(long, default_value_t = 1)]
     jobs: usize,
     #[command(flatten)]

@@ -23,7 +23,8 @@ impl Images {
         Self { values: self.values[first * PIXELS..last * PIXELS].to_vec(), labels: self.labels[first..last].to_vec() }
     }
 
-    fn read(data: &str, split: Split) -> Result<Self> {
+    /// One half of a data set.
+    pub fn read(data: &str, split: Split) -> Result<Self> {
         let Table { layout, values, labels } = datasets::read(data, &Request { split, ..Request::default() })?;
         ensure!(layout.width == PIXELS, "{data}: expected images of 28×28, got rows of {}", layout.width);
         Ok(Self { values, labels: labels.with_context(|| format!("{data}: expected labels, got none"))? })

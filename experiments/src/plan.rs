@@ -30,6 +30,12 @@ pub enum Method {
     Knn,
     /// A Tensorial Mixture Model.
     Tmm,
+    /// LeNet.
+    Lenet,
+    /// Two-digit tasks: a Tensorial Mixture Model.
+    PairsTmm,
+    /// Two-digit tasks: the robust linear classifier.
+    PairsRobust,
 }
 
 /// An experiment.

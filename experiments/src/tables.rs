@@ -7,7 +7,8 @@
 //! ```
 
 use crate::columns;
-use crate::paper;
+use crate::crossed;
+use crate::paper::{self, Paper};
 use crate::results::{Record, Run, read};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
@@ -20,8 +21,8 @@ pub fn run(folder: &Path) -> Result<()> {
     let path = folder.join("README.md");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let records = records(folder)?;
-    let papers = paper::read(folder)?;
-    let new = rewritten(&text, |name| table(name, &records, &papers))?;
+    let paper = paper::read(folder)?;
+    let new = rewritten(&text, |name| table(name, &records, &paper))?;
     fs::write(&path, new).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -52,11 +53,14 @@ fn rewritten(text: &str, table: impl Fn(&str) -> Result<String>) -> Result<Strin
 }
 
 /// One table. Here is where it is chosen.
-fn table(name: &str, records: &[Record], papers: &[paper::Row]) -> Result<String> {
+fn table(name: &str, records: &[Record], paper: &Paper) -> Result<String> {
     let iid = columns::IID.len();
     Ok(match name {
-        "iid" => accuracies(records, papers, 0..iid),
-        "squares" => accuracies(records, papers, iid..columns::all().len()),
+        "iid" => accuracies(records, &paper.row, 0..iid),
+        "squares" => accuracies(records, &paper.row, iid..columns::all().len()),
+        "nets-iid" => crossed::table(records, paper, false),
+        "nets-squares" => crossed::table(records, paper, true),
+        "pairs" => pairs(records, &paper.pairs),
         "quick" => quick(records),
         "runs" => runs(records),
         _ => bail!("README.md asks for a table '{name}' that is not known"),
@@ -66,6 +70,12 @@ fn table(name: &str, records: &[Record], papers: &[paper::Row]) -> Result<String
 /// Whether it has all of the paper's columns.
 pub fn is_whole(record: &Record) -> bool {
     record.columns == columns::all().iter().map(Missing::to_string).collect::<Vec<_>>()
+}
+
+/// What stands in tables and curves of the 16 columns.
+pub fn compared(records: &[Record]) -> Vec<Record> {
+    let whole = records.iter().filter(|record| is_whole(record) && !crossed::is_crossed(record)).cloned();
+    whole.chain(crossed::on_itself(records)).collect()
 }
 
 /// Rows of an experiment with their runs.
@@ -92,10 +102,10 @@ pub fn mean_and_spread(runs: &[&Run], column: usize) -> (f64, Option<f64>) {
 fn accuracies(records: &[Record], papers: &[paper::Row], part: std::ops::Range<usize>) -> String {
     let heads: Vec<String> = columns::all()[part.clone()].iter().map(columns::name).collect();
     let mut text = format!("| | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
-    let whole: Vec<&Record> = records.iter().filter(|record| is_whole(record)).collect();
+    let whole = compared(records);
     let ours = |paper: Option<&str>| {
         let mut lines = String::new();
-        let of_paper = |record: &&&Record| record.plan.get("paper").and_then(|name| name.as_str()) == paper;
+        let of_paper = |record: &&Record| record.plan.get("paper").and_then(|name| name.as_str()) == paper;
         for record in whole.iter().filter(of_paper) {
             for (row, runs) in rows(record) {
                 let cell = |column: usize| match mean_and_spread(&runs, column) {
@@ -143,9 +153,35 @@ fn quick(records: &[Record]) -> String {
     text
 }
 
+/// Two-digit tasks: the paper's rows, each followed by ours. Seeds whose pairs are not all done are left out.
+fn pairs(records: &[Record], papers: &[paper::Row]) -> String {
+    let heads = ["0", "25", "50", "75", "100", "125", "150"];
+    let mut text = format!("| | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    for paper in papers {
+        let cells: Vec<String> = paper.accuracies.iter().map(|x| format!("{x:.1}")).collect();
+        let _ = writeln!(text, "| {}, paper | {} |", paper.name, cells.join(" | "));
+        let asked = heads.map(|n| format!("nonzero:{n}"));
+        for record in records.iter().filter(|record| record.columns == asked && record.plan["paper"] == paper.name) {
+            let repeats = crate::pairs::by_seed(&record.runs);
+            let repeats: Vec<&Run> = repeats.iter().collect();
+            if repeats.is_empty() {
+                continue;
+            }
+            let cell = |column: usize| match mean_and_spread(&repeats, column) {
+                (mean, Some(spread)) => format!("{mean:.2} ± {spread:.2}"),
+                (mean, None) => format!("{mean:.2}"),
+            };
+            let (cells, title): (Vec<String>, _) = ((0..heads.len()).map(cell).collect(), &record.title);
+            let times = if repeats.len() == 1 { "once".into() } else { format!("{} times", repeats.len()) };
+            let _ = writeln!(text, "| **{title}** (`{}`), {times} | {} |", record.name, cells.join(" | "));
+        }
+    }
+    text
+}
+
 /// What to type, and how long it took.
 fn runs(records: &[Record]) -> String {
-    let mut text = "| command | seeds | seconds a seed, learning + asking | machine |\n|---|---|---|---|\n".to_owned();
+    let mut text = "| command | seeds | seconds a run, learning + asking | machine |\n|---|---|---|---|\n".to_owned();
     for record in records {
         let all: Vec<&Run> = record.runs.iter().collect();
         let Some(first) = all.first() else { continue };

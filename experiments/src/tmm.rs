@@ -105,7 +105,7 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
     };
     let mut members = Vec::new();
     for member in 0..options.members {
-        let model = learn(plan, &options, seed + 1000 * member as u64, &train, book, chosen)?;
+        let model = learn(plan, &options.model, seed + 1000 * member as u64, &train, book, chosen)?;
         if member == 0 && plan.seeds.first() == Some(&seed) {
             book.keep(&model_file::to_bytes(&model)?)?; // for pictures
         }
@@ -139,9 +139,16 @@ fn row(options: &Options, vote: Vote) -> String {
 }
 
 /// Trains one model.
-fn learn(plan: &Plan, options: &Options, seed: u64, train: &Images, book: &Book, chosen: &Chosen) -> Result<Model> {
+pub fn learn(
+    plan: &Plan,
+    model: &toml::Table,
+    seed: u64,
+    train: &Images,
+    book: &Book,
+    chosen: &Chosen,
+) -> Result<Model> {
     let data = Data::new(&train.values, &train.labels);
-    let mut trainer = start_training(plan, options, seed, train, book)?;
+    let mut trainer = start_training(plan, model, seed, train, book)?;
     let (device, precision) = chosen.ready(Precision::Tf32)?;
     trainer.use_device(device, precision)?;
     let start = Instant::now();
@@ -157,8 +164,8 @@ fn learn(plan: &Plan, options: &Options, seed: u64, train: &Images, book: &Book,
     Ok(trainer.into_model())
 }
 
-fn start_training(plan: &Plan, options: &Options, seed: u64, train: &Images, book: &Book) -> Result<Trainer> {
-    let text = toml::to_string(&options.model)?;
+fn start_training(plan: &Plan, model: &toml::Table, seed: u64, train: &Images, book: &Book) -> Result<Trainer> {
+    let text = toml::to_string(model)?;
     let shape = Shape { height: 28, width: 28, channels: 1 };
     let layout = Layout::unnamed(shape.height * shape.width, Some(shape));
     // Presets need no more of the data than that they are bytes of ten classes.
