@@ -66,6 +66,10 @@ tests cargo test --release --locked -p sumout --features cuda --test devices_agr
 # With Parquet; not optimised, which builds twice as fast.
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-cli --features parquet --lib parquet
 
+# With the networks of the experiments: burn takes minutes to build.
+step cargo clippy --release --all-targets --locked -p experiments --features networks -- -D warnings
+tests cargo test --release --locked -p experiments --features networks
+
 step cargo build --release --locked
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
