@@ -344,9 +344,9 @@ mod tests {
         let device = Device::flex();
         let patches = |fill: &Fill| fill.patches(&row, &device).into_data().try_into_vec::<f32>().unwrap();
         let zero = patches(&Fill::Zero);
-        // The last corner (1, 1) of the window (3, 5): the patch from (7, 11), its number (2, 4) is the pixel (9, 15).
-        let patch = 3 * MAP * MAP + 3 * MAP + 5;
-        assert_eq!(zero[patch * 25 + 2 * 5 + 4], row[9 * SIDE + 15] / 256.0);
+        // The corner (0, 1) of the window (3, 5): the patch from (6, 11), its number (2, 4) is the pixel (8, 15).
+        let patch = MAP * MAP + 3 * MAP + 5;
+        assert_eq!(zero[patch * 25 + 2 * 5 + 4], row[8 * SIDE + 15] / 256.0);
         assert_eq!(zero[0], 0.0);
         assert_eq!(patches(&Fill::Mean(vec![64.0; PIXELS]))[0], 0.25);
         let flag = patches(&Fill::Flag);
