@@ -60,8 +60,8 @@ fn paper_settings() -> Settings {
     }
 }
 
-/// The same with moved images, more weight on P(X) and holes in the upper maps too. On held-out training images that was
-/// worth a point with large squares missing; turned and stretched images cost several (`experiments/README.md`).
+/// The same with moved images, more weight on P(X) and holes in the upper maps too: the best of what was tried on held-out
+/// training images, one seed each (`experiments/README.md`).
 fn deep_settings() -> Settings {
     Settings { generative: 0.03, drop_nodes: vec![0.0, 0.5, 0.1, 0.1], shift: 1, ..paper_settings() }
 }

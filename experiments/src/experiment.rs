@@ -14,7 +14,7 @@ pub fn run(folder: &Path, args: &Run) -> Result<()> {
     let mnist = Mnist::read(&args.data)?;
     let mut books = Vec::new();
     for plan in &plans {
-        books.push(Book::open(folder, plan, &mnist.checksum, command(plan), args.again)?);
+        books.push(Book::open(folder, plan, &mnist.checksum, command(folder, plan), args.again)?);
     }
     let jobs = plans.iter().zip(&books).flat_map(|(plan, book)| plan.seeds.iter().map(move |&seed| (plan, seed, book)));
     let jobs = Mutex::new(jobs.collect::<Vec<_>>().into_iter());
@@ -50,7 +50,7 @@ fn one(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, args: &Run) -> Result
 }
 
 /// What to type to run it again.
-fn command(plan: &Plan) -> String {
+fn command(folder: &Path, plan: &Plan) -> String {
     let words: Vec<String> = std::env::args().skip_while(|word| word != "run").collect();
     let device = words.iter().position(|word| word == "--device").and_then(|at| words.get(at + 1));
     let feature = match plan.method {
@@ -59,5 +59,7 @@ fn command(plan: &Plan) -> String {
         _ => "",
     };
     let options = device.map_or_else(String::new, |device| format!(" --device {device}"));
-    format!("cargo run --release -p experiments{feature} -- run {}{options}", plan.name)
+    let usual = folder == Path::new("experiments");
+    let place = if usual { String::new() } else { format!("--folder {} ", folder.display()) };
+    format!("cargo run --release -p experiments{feature} -- {place}run {}{options}", plan.name)
 }

@@ -14,7 +14,6 @@ mod mnist;
 mod plan;
 mod results;
 mod side_by_side;
-mod distort;
 mod knn;
 mod tmm;
 #[cfg_attr(not(feature = "networks"), allow(dead_code, reason = "nets are trained on them"))]

@@ -22,7 +22,12 @@ pub fn run(folder: &Path) -> Result<()> {
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let records = records(folder)?;
     let paper = paper::read(folder)?;
-    let new = rewritten(&text, |name| table(name, &records, &paper))?;
+    let tried = folder.join("tuning");
+    let tried = if tried.exists() { self::records(&tried)? } else { Vec::new() };
+    let new = rewritten(&text, |name| match name {
+        "tuning" => Ok(tuning(&tried)),
+        _ => table(name, &records, &paper),
+    })?;
     fs::write(&path, new).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -175,6 +180,24 @@ fn pairs(records: &[Record], papers: &[paper::Row]) -> String {
             let times = if repeats.len() == 1 { "once".into() } else { format!("{} times", repeats.len()) };
             let _ = writeln!(text, "| **{title}** (`{}`), {times} | {} |", record.name, cells.join(" | "));
         }
+    }
+    text
+}
+
+/// What was tried on held-out training images, the best first.
+fn tuning(records: &[Record]) -> String {
+    let Some(first) = records.first() else { return String::new() };
+    let heads: Vec<String> =
+        first.columns.iter().filter_map(|text| text.parse().ok()).map(|m| columns::name(&m)).collect();
+    let mut text = format!("| | mean | {} |\n|---|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
+    let mean = |run: &Run| run.accuracies.iter().sum::<f64>() / run.accuracies.len() as f64;
+    let mut runs: Vec<(&Record, &Run)> = records.iter().flat_map(|r| r.runs.iter().map(move |run| (r, run))).collect();
+    runs.sort_by(|a, b| mean(b.1).total_cmp(&mean(a.1)));
+    for (record, run) in runs.into_iter().filter(|(record, _)| record.columns == first.columns) {
+        let cells: Vec<String> = run.accuracies.iter().map(|accuracy| format!("{accuracy:.1}")).collect();
+        let row = if run.row.is_empty() { String::new() } else { format!(", {}", run.row) };
+        let (title, name) = (&record.title, &record.name);
+        let _ = writeln!(text, "| {title}{row} (`{name}`) | {:.2} | {} |", mean(run), cells.join(" | "));
     }
     text
 }

@@ -4,21 +4,17 @@
 //! [options]
 //! shifts = 1                 # asked about each image moved by up to so many pixels each way
 //! votes = ["sum"]            # what the answers make together; more than one give as many rows
-//! members = 1                # models that vote
-//! distort = { copies = 9, bend = 1.0, spacing = 7 }  # bent copies of the training images; none if left out
 //! [options.model]            # as in a plan of `sumout train`
 //! preset = "mnist-ht"
 //! ```
 
 use crate::columns::{accuracy, with_holes};
-use crate::distort::Distort;
 use crate::mnist::{Images, Mnist, PIXELS};
 use crate::plan::Plan;
 use crate::results::{Book, Run, gpu, machine, seconds};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::borrow::Cow;
 use std::time::Instant;
 use sumout::Model;
 use sumout::device::{Device, Precision};
@@ -37,9 +33,6 @@ struct Options {
     shifts: usize,
     #[serde(default = "sum")]
     votes: Vec<Vote>,
-    #[serde(default = "one")]
-    members: usize,
-    distort: Option<Distort>,
     model: toml::Table,
 }
 
@@ -51,14 +44,12 @@ fn sum() -> Vec<Vote> {
     vec![Vote::Sum]
 }
 
-/// How the scores log P(x_o|y) of all shifts and members become one.
+/// How the scores log P(x_o|y) of all shifts become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Vote {
     /// Their sum, as in the paper.
     Sum,
-    /// The sum without the shifts: the image as it is.
-    Still,
     /// log Σ P(x_o|y): the shift is a hidden variable.
     Mixture,
     /// Σ P(y|x_o).
@@ -66,14 +57,13 @@ enum Vote {
 }
 
 impl Vote {
-    /// What joins scores: first what each is turned into, then how it is added.
-    fn add(self, sums: &mut [f64], scores: &[f64], still: bool) {
+    /// Adds the scores of one shift, (n, K).
+    fn add(self, sums: &mut [f64], scores: &[f64]) {
         let rows = sums.chunks_exact_mut(CLASSES).zip(scores.chunks_exact(CLASSES));
         for (sums, scores) in rows {
             let pairs = sums.iter_mut().zip(scores);
             match self {
-                Self::Still if !still => {}
-                Self::Sum | Self::Still => pairs.for_each(|(sum, score)| *sum += score),
+                Self::Sum => pairs.for_each(|(sum, score)| *sum += score),
                 Self::Mixture => pairs.for_each(|(sum, &score)| *sum = log_sum_exp(&[*sum, score])),
                 Self::Posterior => {
                     let whole = log_sum_exp(scores);
@@ -99,23 +89,13 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
         return Ok(());
     }
     let start = Instant::now();
-    let train = match options.distort {
-        Some(distort) => Cow::Owned(distort.apply(&mnist.train, seed)),
-        None => Cow::Borrowed(&mnist.train),
-    };
-    let mut members = Vec::new();
-    for member in 0..options.members {
-        let model = learn(plan, &options.model, seed + 1000 * member as u64, &train, book, chosen)?;
-        if member == 0 && plan.seeds.first() == Some(&seed) {
-            book.keep(&model_file::to_bytes(&model)?)?; // for pictures
-        }
-        members.push(model);
+    let model = learn(plan, &options.model, seed, &mnist.train, book, chosen)?;
+    if plan.seeds.first() == Some(&seed) {
+        book.keep(&model_file::to_bytes(&model)?)?; // for pictures
     }
-    drop(train);
     let train_seconds = seconds(start.elapsed());
     let start = Instant::now();
-    let mut members = members.into_iter().map(|model| chosen.predictor(model)).collect::<Result<Vec<_>>>()?;
-    let accuracies = judge(plan, &mut members, &options, seed, &mnist.test)?;
+    let accuracies = judge(plan, &mut chosen.predictor(model)?, &options, seed, &mnist.test)?;
     let (device, _) = chosen.ready(Precision::F32)?;
     for (row, accuracies) in rows.into_iter().zip(accuracies) {
         book.add(Run {
@@ -182,13 +162,13 @@ fn start_training(plan: &Plan, model: &toml::Table, seed: u64, train: &Images, b
 }
 
 /// Accuracies by vote and column.
-fn judge(plan: &Plan, members: &mut [Predictor], options: &Options, seed: u64, test: &Images) -> Result<Vec<Vec<f64>>> {
+fn judge(plan: &Plan, model: &mut Predictor, options: &Options, seed: u64, test: &Images) -> Result<Vec<Vec<f64>>> {
     let mut accuracies = vec![Vec::new(); options.votes.len()];
     for missing in plan.missing()? {
         let rows = with_holes(missing, &test.values, seed)?;
-        let answers = match members {
-            [only] if options.votes == [Vote::Sum] => vec![only.predict_shifted(&rows, &shifts(options.shifts))?],
-            _ => voted(members, options, &rows)?,
+        let answers = match options.votes[..] {
+            [Vote::Sum] => vec![model.predict_shifted(&rows, &shifts(options.shifts))?],
+            _ => voted(model, options, &rows)?,
         };
         for (accuracies, answers) in accuracies.iter_mut().zip(&answers) {
             accuracies.push(accuracy(answers, &test.labels));
@@ -197,15 +177,37 @@ fn judge(plan: &Plan, members: &mut [Predictor], options: &Options, seed: u64, t
     Ok(accuracies)
 }
 
-/// The classes that all shifts and members vote for, by vote.
-fn voted(members: &mut [Predictor], options: &Options, rows: &[f32]) -> Result<Vec<Vec<usize>>> {
+/// The classes that all shifts vote for, by vote.
+fn voted(model: &mut Predictor, options: &Options, rows: &[f32]) -> Result<Vec<Vec<usize>>> {
     let empty = |vote: &Vote| vec![vote.nothing(); rows.len() / PIXELS * CLASSES];
     let mut sums: Vec<Vec<f64>> = options.votes.iter().map(empty).collect();
-    for member in members {
-        for shift in shifts(options.shifts) {
-            let scores = member.log_joint(rows, &[shift])?;
-            sums.iter_mut().zip(&options.votes).for_each(|(sums, vote)| vote.add(sums, &scores, shift == (0, 0)));
-        }
+    for shift in shifts(options.shifts) {
+        let scores = model.log_joint(rows, &[shift])?;
+        sums.iter_mut().zip(&options.votes).for_each(|(sums, vote)| vote.add(sums, &scores));
     }
     Ok(sums.iter().map(|sums| argmax_rows(sums, CLASSES)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn votes_join_scores() {
+        let shifts = [[0.5, 0.1], [0.2, 0.6]].map(|p: [f64; 2]| {
+            let mut scores = vec![f64::MIN; CLASSES];
+            scores[..2].copy_from_slice(&p.map(f64::ln));
+            scores
+        });
+        let joined = |vote: Vote| {
+            let mut sums = vec![vote.nothing(); CLASSES];
+            shifts.iter().for_each(|scores| vote.add(&mut sums, scores));
+            [sums[0], sums[1]]
+        };
+        let near =
+            |a: [f64; 2], b: [f64; 2]| assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{a:?} {b:?}");
+        near(joined(Vote::Sum), [0.1_f64.ln(), 0.06_f64.ln()]);
+        near(joined(Vote::Mixture), [0.7_f64.ln(), 0.7_f64.ln()]);
+        near(joined(Vote::Posterior), [0.5 / 0.6 + 0.2 / 0.8, 0.1 / 0.6 + 0.6 / 0.8]);
+    }
 }
