@@ -160,19 +160,23 @@ pub fn run_robust(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, jobs: usiz
     })
 }
 
-/// One run for each seed that is complete: of the linear program, the mean of its pairs.
-pub fn by_seed(runs: &[Run]) -> Vec<Run> {
+/// One run for each seed, and how many pairs it has seen: the mean of the pairs where each has a run of its own.
+/// Seeds that are not complete are left out, unless there is no other.
+pub fn by_seed(runs: &[Run]) -> Vec<(Run, usize)> {
     let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
     let mean = |seed: u64| {
         let of_seed: Vec<&Run> = runs.iter().filter(|run| run.seed == seed).collect();
-        let whole = of_seed.len() == pairs().len() || of_seed.iter().any(|run| run.row.is_empty());
+        let seen = if of_seed[0].row.is_empty() { pairs().len() } else { of_seed.len() };
         let column = |i: usize| of_seed.iter().map(|run| run.accuracies[i]).sum::<f64>() / of_seed.len() as f64;
         let accuracies = (0..of_seed[0].accuracies.len()).map(column).collect();
-        whole.then(|| Run { row: String::new(), accuracies, ..of_seed[0].clone() })
+        (Run { row: String::new(), accuracies, ..of_seed[0].clone() }, seen)
     };
-    seeds.into_iter().filter_map(mean).collect()
+    let mut means: Vec<(Run, usize)> = seeds.into_iter().map(mean).collect();
+    let most = means.iter().map(|(_, seen)| *seen).max();
+    means.retain(|(_, seen)| Some(*seen) == most);
+    means
 }
 
 /// Percent of rows from 0 to 255 whose digit is found.
@@ -237,8 +241,9 @@ mod tests {
         let mut runs: Vec<Run> = (0..45).map(|i| run(&format!("{i}"), 1, f64::from(i))).collect();
         runs.push(run("0", 2, 99.0));
         let seeds = by_seed(&runs);
-        assert_eq!((seeds.len(), &seeds[0].accuracies[..]), (1, &[22.0, 50.0][..]));
+        assert_eq!((seeds.len(), &seeds[0].0.accuracies[..], seeds[0].1), (1, &[22.0, 50.0][..], 45));
         assert_eq!(by_seed(&[run("", 3, 98.0), run("", 4, 97.0)]).len(), 2);
+        assert_eq!(by_seed(&runs[..3])[0].1, 3, "nothing else is there");
     }
 
     #[test]

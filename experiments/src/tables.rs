@@ -158,7 +158,7 @@ fn quick(records: &[Record]) -> String {
     text
 }
 
-/// Two-digit tasks: the paper's rows, each followed by ours. Seeds whose pairs are not all done are left out.
+/// Two-digit tasks: the paper's rows, each followed by ours.
 fn pairs(records: &[Record], papers: &[paper::Row]) -> String {
     let heads = ["0", "25", "50", "75", "100", "125", "150"];
     let mut text = format!("| | {} |\n|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
@@ -168,17 +168,16 @@ fn pairs(records: &[Record], papers: &[paper::Row]) -> String {
         let asked = heads.map(|n| format!("nonzero:{n}"));
         for record in records.iter().filter(|record| record.columns == asked && record.plan["paper"] == paper.name) {
             let repeats = crate::pairs::by_seed(&record.runs);
-            let repeats: Vec<&Run> = repeats.iter().collect();
-            if repeats.is_empty() {
-                continue;
-            }
+            let Some((_, seen)) = repeats.first() else { continue };
+            let seen = if *seen == 45 { String::new() } else { format!(", {seen} of the 45 pairs") };
+            let repeats: Vec<&Run> = repeats.iter().map(|(run, _)| run).collect();
             let cell = |column: usize| match mean_and_spread(&repeats, column) {
                 (mean, Some(spread)) => format!("{mean:.2} ± {spread:.2}"),
                 (mean, None) => format!("{mean:.2}"),
             };
             let (cells, title): (Vec<String>, _) = ((0..heads.len()).map(cell).collect(), &record.title);
             let times = if repeats.len() == 1 { "once".into() } else { format!("{} times", repeats.len()) };
-            let _ = writeln!(text, "| **{title}** (`{}`), {times} | {} |", record.name, cells.join(" | "));
+            let _ = writeln!(text, "| **{title}** (`{}`), {times}{seen} | {} |", record.name, cells.join(" | "));
         }
     }
     text
