@@ -182,6 +182,7 @@ struct Root {
     Cost* cost;     // (B)
     u8* doubtful;   // (B)
     const float* seeds; // (B, K): given, or null where they follow from the objective
+    float* doubt;       // (B, K): of each class, where rows are the identity
     double beta;
     int columns, classes, wide, trees, rows, samples, down, likelihood;
 };
@@ -270,12 +271,14 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
 #pragma unroll
         for (int y = 0; y < CLASSES; y++)
             for (int step = 16; step > 0; step /= 2) sum[y] += __shfl_xor_sync(~0u, sum[y], step);
+        float own = 0.0f; // a logarithm for each lane, not one after another
 #pragma unroll
         for (int y = 0; y < CLASSES; y++)
-            if (lane == y && y0 + y < s.classes) {
-                psi[y0 + y] = sum[y];
-                score[y0 + y] = seen ? log((double)sum[y]) + most : 0.0;
-            }
+            if (lane == y) own = sum[y];
+        if (lane < CLASSES && y0 + lane < s.classes) {
+            psi[y0 + lane] = own;
+            score[y0 + lane] = seen ? log((double)own) + most : 0.0;
+        }
     }
     if (lane == 0) s.lost[b] = lost;
     if (!s.down) return;
@@ -314,9 +317,86 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
     }
 }
 
+// The same where class rows are the identity: a class shares nothing with the others, so its product over the top's
+// children is taken alone, with a scale of its own (`root.rs`). tops[0] is the top, tops[1] has ψ of its children.
+extern "C" __global__ void class_root(const __grid_constant__ Root s) {
+    const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (b >= s.rows) return;
+    const Layer &top = s.tops[0], &parts = s.tops[1];
+    const double infinite = __longlong_as_double(0x7ff0000000000000ll);
+    const bool out = top.drop != 0 && top.drop[b] != 0;
+    double *score = s.score + (size_t)b * s.classes, most = -infinite;
+    float *psi = s.psi + (size_t)b * s.wide, *doubts = s.doubt + (size_t)b * s.classes;
+    bool seen = false;
+    for (int y = 0; y < s.classes; y++) {
+        double sum = 0.0, doubt = 0.0;
+        for (int j0 = lane; j0 < parts.nodes && !out; j0 += 256) { // eight factors, none below 10⁻³⁸
+            double product = 1.0;
+            for (int j = j0; j < min(j0 + 256, parts.nodes); j += 32) {
+                const size_t row = (size_t)j * s.rows + b;
+                if (parts.top[row] < 0) continue;
+                const float factor = parts.phi[row * parts.wide + y];
+                product *= factor;
+                doubt += factor > TINY ? (double)(parts.lost[row] / factor) : infinite;
+                sum += parts.scale[row];
+                seen = true;
+            }
+            sum += log(product);
+        }
+        for (int step = 16; step > 0; step /= 2) {
+            sum += __shfl_xor_sync(~0u, sum, step);
+            doubt += __shfl_xor_sync(~0u, doubt, step);
+        }
+        most = fmax(most, sum);
+        if (lane == 0) score[y] = sum, doubts[y] = (float)doubt;
+    }
+    seen = __any_sync(~0u, seen);
+    __syncwarp();
+    double lost = 0.0;
+    for (int y = lane; y < s.wide; y += 32) {
+        const float value = y < s.classes ? (float)exp(score[y] - most) : 0.0f;
+        psi[y] = value;
+        top.phi[(size_t)b * top.wide + y] = value;
+        if (value > 0.0f) lost += (double)value * doubts[y];
+    }
+    for (int step = 16; step > 0; step /= 2) lost += __shfl_xor_sync(~0u, lost, step);
+    if (lane == 0) {
+        top.top[b] = seen ? 0x3f000000 : -1;
+        top.scale[b] = most;
+        s.factor[b] = 1.0f;
+        s.lost[b] = (float)lost + TINY;
+    }
+    if (!s.down) return;
+    float* seeds = s.dpsi + (size_t)b * s.wide;
+    double harm = 0.0;
+    auto note = [&](int y, float seed) {
+        seeds[y] = seed;
+        if (seed != 0.0f) harm += (double)fabsf(seed) * doubts[y];
+    };
+    if (b < s.samples && s.seeds != 0)
+        for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
+    bool still = b >= s.samples;
+    if (b < s.samples && s.seeds == 0) {
+        objective(s, b, score, lane, note);
+        for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
+        still = !(harm <= 1e-3); // computed again in log space
+        if (lane == 0) s.doubtful[b] = still;
+    }
+    __syncwarp();
+    for (int i = lane; i < parts.nodes * parts.wide; i += 32) {
+        const int y = i % parts.wide;
+        const size_t row = (size_t)(i / parts.wide) * s.rows + b;
+        const int bits = parts.top[row];
+        const float factor = parts.phi[row * parts.wide + y];
+        const bool none = still || out || bits < 0 || y >= s.classes || !(factor > TINY);
+        parts.dphi[row * parts.wide + y] = none ? 0.0f : seeds[y] / (factor * inverse(bits));
+    }
+}
+
 // Rows of W that move alike.
 struct Rows {
     float *weights, *first, *second; // (rows, wide)
+    float* rounded;      // the same weights as `kept` has them, or null where that is no other
     const float* sums;   // (parts, rows, wide): dW
     const float* counts; // (blocks of the guard, all weights): flows of samples that were computed again
     u64 stride;          // from part to part
@@ -367,6 +447,10 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     const size_t start = (size_t)row * r.wide;
     float *weights = r.weights + start, *first = r.first + start, *second = r.second + start;
     const float *sums = r.sums + start, *counts = r.counts + start;
+    auto store = [&](int a, float4 w) {
+        *(float4*)(weights + a) = w;
+        if (r.rounded != 0) *(float4*)(r.rounded + start + a) = make_float4(kept(w.x), kept(w.y), kept(w.z), kept(w.w));
+    };
     const int wide = r.wide, parts = r.parts;
     const u64 stride = r.stride;
     bool guarded = false;
@@ -422,7 +506,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
         const float by = 1.0f / warp_sum(sum);
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
-            if (4 * lane + 128 * k < wide) *(float4*)(weights + 4 * lane + 128 * k) = make_float4(w[k].x * by, w[k].y * by, w[k].z * by, w[k].w * by);
+            if (4 * lane + 128 * k < wide) store(4 * lane + 128 * k, make_float4(w[k].x * by, w[k].y * by, w[k].z * by, w[k].w * by));
         return;
     }
     for (int a = 4 * lane; a < wide; a += 128) {
@@ -437,7 +521,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     const float by = 1.0f / warp_sum(sum);
     for (int a = 4 * lane; a < wide; a += 128) {
         float4 w = *(const float4*)(weights + a);
-        *(float4*)(weights + a) = make_float4(w.x * by, w.y * by, w.z * by, w.w * by);
+        store(a, make_float4(w.x * by, w.y * by, w.z * by, w.w * by));
     }
 }
 
@@ -449,10 +533,10 @@ struct Finish {
 };
 
 // The step's loss, summed in one fixed order; then the next step.
-extern "C" __global__ void finish(const __grid_constant__ Finish s) {
-    __shared__ Cost parts[256];
+extern "C" __global__ void __launch_bounds__(1024) finish(const __grid_constant__ Finish s) {
+    __shared__ Cost parts[1024];
     Cost sum = {};
-    for (int b = threadIdx.x; b < s.samples; b += 256) {
+    for (int b = threadIdx.x; b < s.samples; b += 1024) {
         const Cost& cost = s.cost[b];
         sum.discriminative += cost.discriminative;
         sum.generative += cost.generative;
@@ -462,7 +546,7 @@ extern "C" __global__ void finish(const __grid_constant__ Finish s) {
         sum.doubtful += cost.doubtful;
     }
     parts[threadIdx.x] = sum;
-    for (int half = 128; half > 0; half /= 2) {
+    for (int half = 512; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x >= half) continue;
         Cost &to = parts[threadIdx.x], &other = parts[threadIdx.x + half];
