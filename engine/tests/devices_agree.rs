@@ -201,8 +201,9 @@ fn training_agrees() {
     }
 }
 
-/// By how much a step on tensor cores differs from the processor's, relative to its length: of each tree's levels.
-fn step_differs(model: &Model, settings: &Settings, data: &Data<'_>, ordinal: usize) -> Vec<(f64, f64)> {
+/// By how much a step on tensor cores differs from the processor's, its length, and the length of all weights, of which
+/// every one is rounded to 24 bits: of each tree's levels.
+fn step_differs(model: &Model, settings: &Settings, data: &Data<'_>, ordinal: usize) -> Vec<[f64; 3]> {
     let stepped = |device: Device| {
         let mut trainer = Trainer::new(model.clone(), settings.clone(), data).unwrap();
         let before = Prepared::new(&trainer.model().weights);
@@ -215,15 +216,16 @@ fn step_differs(model: &Model, settings: &Settings, data: &Data<'_>, ordinal: us
     let mut all = Vec::new();
     for (t, tree) in model.structure.trees.iter().enumerate() {
         for (l, level) in tree.levels.iter().enumerate() {
-            let (mut length, mut apart) = (0.0, 0.0);
+            let [mut apart, mut length, mut size] = [0.0f64; 3];
             for (m, c) in (0..level.matrices()).flat_map(|m| (0..level.channels).map(move |c| (m, c))) {
                 for a in 0..tree.channels(l) {
                     let at = |p: &Prepared| f64::from(p.levels[t][l].weight(m, c, a));
-                    length += (at(&cpu) - at(&before)).powi(2);
                     apart += (at(&cpu) - at(&gpu)).powi(2);
+                    length += (at(&cpu) - at(&before)).powi(2);
+                    size += at(&cpu).powi(2);
                 }
             }
-            all.push((apart.sqrt(), length.sqrt()));
+            all.push([apart.sqrt(), length.sqrt(), size.sqrt()]);
         }
     }
     all
@@ -250,8 +252,8 @@ fn steps_on_tensor_cores_are_near() {
         };
         let model = Model::random(structure, 1.0, seed);
         let levels = step_differs(&model, &settings, &Data::new(&values, &labels), ordinal);
-        let longest = levels.iter().map(|(_, length)| *length).fold(1e-3, f64::max);
-        for (apart, length) in levels {
+        let longest = levels.iter().map(|[_, length, _]| *length).fold(1e-3, f64::max);
+        for [apart, length, _] in levels {
             assert!(apart < 1e-2 * longest, "model {seed}: {apart:.1e} of {length:.1e}");
         }
     }
@@ -266,9 +268,10 @@ fn steps_on_tensor_cores_are_near() {
         for drop_inputs in [0.0, 0.5] {
             let rule = Rule::Sgd { momentum: 0.0 };
             let settings = Settings { batch: rows, rule, rate: 30.0, drop_inputs, ..preset.settings.clone() };
-            for (apart, length) in step_differs(&model, &settings, &Data::new(&values, &labels), ordinal) {
+            for [apart, length, size] in step_differs(&model, &settings, &Data::new(&values, &labels), ordinal) {
                 eprintln!("mnist-ht, {rows} rows, holes {drop_inputs}: a step of {length:.1e} is {apart:.1e} away");
-                assert!(apart < 1e-2 * length, "mnist-ht, {rows} rows, holes {drop_inputs}: {apart} of {length}");
+                let most = 1e-2 * length + 4e-7 * size;
+                assert!(apart < most, "mnist-ht, {rows} rows, holes {drop_inputs}: {apart} of {length}");
             }
         }
     }

@@ -17,8 +17,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 const SOURCE: &str = concat!(
     include_str!("tiles.cu"),
     include_str!("up.cu"),
+    include_str!("densities.cu"),
     include_str!("down.cu"),
     include_str!("first.cu"),
+    include_str!("first_down.cu"),
+    include_str!("fill.cu"),
+    include_str!("root.cu"),
     include_str!("train.cu"),
     include_str!("guard.cu"),
     include_str!("leaves.cu"),
