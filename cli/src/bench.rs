@@ -11,7 +11,7 @@ use sumout::Model;
 use sumout::batch::Batch;
 use sumout::circuit::{Activations, Keep};
 use sumout::cuda::Scoring;
-use sumout::device::{Device, Precision};
+use sumout::device::{Device, Precision, Upward};
 use sumout::kernel::arch;
 use sumout::mixing::{Mixing, Simplex};
 use sumout::presets::{Preset, preset};
@@ -195,7 +195,7 @@ fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> 
     scoring.lay(&frame)?;
     let round = Args { steps: 1, ..args.clone() };
     let seconds = best_of(&round, || {
-        (0..args.steps).try_for_each(|_| scoring.queue(false))?;
+        (0..args.steps).try_for_each(|_| scoring.queue(Upward::Scores))?;
         Ok(scoring.wait()?)
     })?;
     Ok(seconds / args.steps as f64)

@@ -208,7 +208,10 @@ impl Activations {
             to[..k].copy_from_slice(from);
         }
         let doubt = |(i, &psi): (usize, &f32)| if psi > TINY { scores.lost[i / k] / psi } else { f32::INFINITY };
-        self.root.doubt = scores.psi.iter().enumerate().map(doubt).collect();
+        self.root.doubt = match scores.doubt.is_empty() {
+            true => scores.psi.iter().enumerate().map(doubt).collect(),
+            false => scores.doubt,
+        };
         self.root.lost = scores.lost;
         self.root.factor = scores.factor;
         self.root.log_likelihood = scores.score;

@@ -4,6 +4,7 @@ mod args;
 mod card;
 mod circuit;
 mod codes;
+mod first;
 mod gradients;
 mod guarding;
 mod layout;

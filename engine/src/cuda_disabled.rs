@@ -1,7 +1,7 @@
 //! Stands in for the GPU where the feature `cuda` is not built in: there is none.
 
 use crate::batch::Batch;
-use crate::device::{Precision, Scores};
+use crate::device::{Precision, Scores, Upward};
 use crate::error::{Error, Result};
 use crate::loss::Loss;
 use crate::model::Model;
@@ -45,7 +45,7 @@ impl Scoring {
         none()
     }
 
-    pub fn queue(&mut self, _: bool) -> Result<()> {
+    pub fn queue(&mut self, _: Upward) -> Result<()> {
         none()
     }
 
@@ -88,7 +88,11 @@ impl Training {
         none()
     }
 
-    pub fn keep_data(&mut self, _: &Data<'_>) -> Result<()> {
+    pub fn activation_bytes(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
+    pub fn keep_data(&mut self, _: &Data<'_>, _: usize) -> Result<()> {
         none()
     }
 

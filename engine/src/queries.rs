@@ -29,7 +29,7 @@
 use crate::batch::Batch;
 use crate::circuit::{Activations, Keep};
 use crate::cuda::Scoring;
-use crate::device::{Device, Precision};
+use crate::device::{Device, Precision, Upward};
 use crate::error::{Error, Result};
 use crate::kernel::{log_sum_exp, padded};
 use crate::leaves::values_of;
@@ -166,7 +166,11 @@ impl Predictor {
             return Ok(());
         };
         card.lay(batch)?;
-        card.queue(pass == Pass::Dense)?;
+        card.queue(match pass {
+            Pass::Scores => Upward::Scores,
+            Pass::Everything => Upward::Activations,
+            Pass::Dense => Upward::Flows,
+        })?;
         let phi = if pass == Pass::Everything { card.activations()? } else { Vec::new() };
         activations.adopt(&model.structure, card.scores()?, phi);
         Ok(())

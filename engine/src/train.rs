@@ -85,6 +85,7 @@ pub struct Trainer {
     pub(crate) recomputed: usize,
     pub(crate) card: Option<Training>, // where a GPU has the run, what it moves is here only after `pull`
     pub(crate) look_every: usize,
+    pub(crate) most_on_card: usize,
 }
 
 impl Trainer {
@@ -141,6 +142,7 @@ impl Trainer {
             recomputed: 0,
             card: None,
             look_every: usize::MAX,
+            most_on_card: usize::MAX,
             model,
             settings,
             memory,

@@ -29,6 +29,16 @@ impl Trainer {
         Ok(())
     }
 
+    /// Keeps at most so many bytes of data on a GPU; larger data are sent as they are needed.
+    pub fn keep_on_card(&mut self, most: usize) {
+        self.most_on_card = most;
+    }
+
+    /// Bytes of activations on a GPU: all that are held, and what of them the way down reads.
+    pub fn activation_bytes(&self) -> Option<(usize, usize)> {
+        self.card.as_ref().map(Training::activation_bytes)
+    }
+
     /// Brings what a GPU has moved back to the host, so that [`Trainer::model`] sees it.
     pub fn pull(&mut self) -> Result<()> {
         if let Some((prepared, memory, weights)) = self.fetched()? {
@@ -102,7 +112,7 @@ impl Trainer {
         heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
     ) -> Result<()> {
         if let Some(card) = &mut self.card {
-            card.keep_data(data)?;
+            card.keep_data(data, self.most_on_card)?;
         }
         let (steps, every) = (self.settings.steps, self.settings.validate_every);
         let most = self.card.as_ref().map_or(1, Training::most);

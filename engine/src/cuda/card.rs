@@ -17,18 +17,24 @@ use std::sync::{Arc, Mutex, OnceLock};
 const SOURCE: &str = concat!(
     include_str!("tiles.cu"),
     include_str!("up.cu"),
+    include_str!("densities.cu"),
     include_str!("down.cu"),
+    include_str!("first.cu"),
+    include_str!("first_down.cu"),
+    include_str!("fill.cu"),
+    include_str!("root.cu"),
     include_str!("train.cu"),
     include_str!("guard.cu"),
     include_str!("leaves.cu"),
 );
 
 /// Kernels that need more shared memory than a block gets unasked, with how much.
-const SHARED: [(&str, u32); 12] = [
+const SHARED: [(&str, u32); 13] = [
     ("mix_up_small", 110_592),
     ("mix_up_flat", 55_296),
     ("mix_up_large", 81_920),
     ("mix_up_huge", 221_184),
+    ("score_up", 82_944),
     ("mix_down_small", 61_440),
     ("mix_down_tall", 92_160),
     ("mix_down_huge", 108_544),
@@ -39,12 +45,17 @@ const SHARED: [(&str, u32); 12] = [
     ("gradient_huge", 79_104),
 ];
 
-const OTHERS: [&str; 11] = [
+/// Kernels that are there in tf32 only.
+const TENSOR: [(&str, u32); 2] = [("first_up", 0), ("first_gradient", 67_072)];
+
+const OTHERS: [&str; 13] = [
     "join_up",
     "leaves_up",
+    "leaves_up_wide",
     "join_down",
     "fill",
     "root",
+    "class_root",
     "update",
     "finish",
     "guard",
@@ -215,12 +226,14 @@ impl Card {
             load(&image_of(&name, precision)?).map_err(fail)
         })?;
         let mut functions = HashMap::new();
-        for name in SHARED.iter().map(|(name, _)| *name).chain(OTHERS) {
-            functions.insert(name, module.load_function(name).map_err(fail)?);
-        }
-        for (name, bytes) in SHARED {
+        let tensor = TENSOR.iter().filter(|_| precision == Precision::Tf32);
+        for (name, bytes) in SHARED.iter().chain(tensor).copied().chain(OTHERS.map(|name| (name, 0))) {
+            let function = module.load_function(name).map_err(fail)?;
             let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            functions[name].set_attribute(attribute, bytes as i32).map_err(fail)?;
+            if bytes > 0 {
+                function.set_attribute(attribute, bytes as i32).map_err(fail)?;
+            }
+            functions.insert(name, function);
         }
         Ok(Self { ctx, stream, functions, rooms: Vec::new() })
     }
@@ -300,7 +313,7 @@ impl Card {
         if blocks == 0 {
             return Ok(());
         }
-        let shared = SHARED.iter().find(|(known, _)| *known == name).map_or(0, |(_, bytes)| *bytes);
+        let shared = SHARED.iter().chain(&TENSOR).find(|(known, _)| *known == name).map_or(0, |(_, bytes)| *bytes);
         let config =
             LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: shared };
         let function = self.functions.get(name).ok_or_else(|| Error::Device(format!("no kernel '{name}'")))?;

@@ -2,10 +2,11 @@
 
 use super::args::{DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixArgs, RootArgs};
 use super::card::{Card, Room};
-use super::layout::{Places, Stage, TreeRooms, families, padded_rows, wide};
+use super::first::fits;
+use super::layout::{Kept, Places, Stage, TreeRooms, families, padded_rows, wide};
 use crate::device::Precision;
 use crate::error::Result;
-use crate::structure::Structure;
+use crate::structure::{ClassRows, Structure};
 use crate::weights::{Prepared, Weights};
 
 /// A model on a card, with room for a batch.
@@ -14,9 +15,10 @@ pub(super) struct Circuit {
     pub structure: Structure,
     pub places: Places,
     pub trees: Vec<TreeRooms>,
-    pub weights: Room<f32>, // all matrices, see `Places`
-    pub frame: Room<f32>,   // (B, D)
-    pub tops: Room<i32>,    // of all layers
+    pub weights: Room<f32>,         // all matrices, see `Places`
+    pub rounded: Option<Room<f32>>, // the same with the bits that tensor cores read
+    pub frame: Room<f32>,           // (B, D)
+    pub tops: Room<i32>,            // of all layers
     pub top_layers: Room<LayerArgs>,
     pub left: Room<i32>,
     pub prior: Room<f64>,
@@ -26,12 +28,24 @@ pub(super) struct Circuit {
     pub lost: Room<f32>,
     pub score: Room<f64>,
     pub seeds: Room<f32>,
+    pub doubt: Room<f32>,
     pub rows: usize, // B at most, a multiple of 64
     processors: usize,
 }
 
+/// What a pass up leaves behind.
+#[derive(Clone, Copy)]
+pub(super) struct Climb {
+    /// Also nodes with nothing observed below them.
+    pub dense: bool,
+    /// Leaf activations.
+    pub leaves: bool,
+    /// Products of siblings, for the way down.
+    pub others: bool,
+}
+
 impl Circuit {
-    /// Puts a model on a card. With `down`, also what goes down.
+    /// Puts a model on a card. With `down`, also what goes down; with `leaves`, their activations.
     pub fn new(
         (ordinal, precision): (usize, Precision),
         structure: &Structure,
@@ -39,13 +53,16 @@ impl Circuit {
         prepared: &Prepared,
         log_prior: &[f64],
         samples: usize,
-        down: bool,
+        (down, leaves): (bool, bool),
     ) -> Result<Self> {
         let mut card = Card::open(ordinal, precision)?;
         let (rows, places, s) = (padded_rows(samples), Places::new(structure), structure);
+        let identity = s.class_rows == ClassRows::Identity;
         let (mut trees, mut count) = (Vec::new(), 0);
         for (tree, families) in s.trees.iter().zip(families(weights)) {
-            trees.push(TreeRooms::new(&mut card, tree, families, rows, down, &mut count)?);
+            let first = fits(tree, families, precision) && !(identity && tree.levels.len() == 1);
+            let kept = Kept { down, leaves, first, identity };
+            trees.push(TreeRooms::new(&mut card, tree, families, rows, kept, &mut count)?);
         }
         let tops = card.room(count)?;
         let mut first = 0;
@@ -54,8 +71,9 @@ impl Circuit {
         let k_wide = wide(s.classes);
         let circuit = Self {
             weights: card.room(places.total)?,
+            rounded: if precision == Precision::Tf32 { Some(card.room(places.total)?) } else { None },
             frame: card.room(rows * s.frame_len())?,
-            top_layers: card.room(s.trees.len())?,
+            top_layers: card.room(s.trees.len() + 1)?,
             left: card.keep(&left)?,
             prior: card.keep(log_prior)?,
             psi: card.room(rows * k_wide)?,
@@ -64,6 +82,7 @@ impl Circuit {
             lost: card.room(rows)?,
             score: card.room(rows * s.classes)?,
             seeds: card.room(if down { rows * s.classes } else { 0 })?,
+            doubt: card.room(if identity { rows * s.classes } else { 0 })?,
             processors: card.processors(),
             card,
             structure: structure.clone(),
@@ -81,19 +100,48 @@ impl Circuit {
     pub fn set_weights(&self, prepared: &Prepared) -> Result<()> {
         let simplex = |which: Option<(usize, usize)>| which.map_or(&prepared.classes, |(t, l)| &prepared.levels[t][l]);
         let all = self.places.gather(&self.structure, |which, m, c, a| simplex(which).weight(m, c, a));
-        self.card.send(self.weights, &all)
+        self.card.send(self.weights, &all)?;
+        let Some(room) = self.rounded else { return Ok(()) };
+        // As `kept` in `tiles.cu`.
+        let rounded = |w: &f32| f32::from_bits(w.to_bits().wrapping_add(0x1000) & 0xffff_e000);
+        self.card.send(room, &Vec::from_iter(all.iter().map(rounded)))
     }
 
     /// Tells the root kernel where the tops of the trees are; again after masks were added.
     pub fn set_top_layers(&self) -> Result<()> {
         let top = |tree: &TreeRooms| tree.layers[tree.layers.len() - 1].args();
-        let layers: Vec<LayerArgs> = self.trees.iter().map(top).collect();
+        let mut layers: Vec<LayerArgs> = self.trees.iter().map(top).collect();
+        if self.structure.class_rows == ClassRows::Identity {
+            let tree = &self.trees[0];
+            layers.push(tree.layers[tree.layers.len() - 2].args());
+        }
         self.card.send(self.top_layers, &layers)
     }
 
-    /// Whether so many blocks give every multiprocessor something to do.
+    /// Bytes of activations: all that are held, and what of them the way down reads (φ below a mixing, and the products
+    /// of siblings).
+    pub fn activation_bytes(&self) -> (usize, usize) {
+        let (mut held, mut read) = (0, 0);
+        for tree in &self.trees {
+            for layer in &tree.layers {
+                let rows = layer.top.len + 2 * layer.scale.len + layer.lost.len;
+                held += 4 * (layer.phi.len + layer.dphi.len + rows);
+                read += 4 * layer.phi.len;
+            }
+            let others: usize = tree.stages.iter().map(|stage| 4 * stage.others.len).sum();
+            (held, read) = (held + others, read + others);
+        }
+        (held, read)
+    }
+
+    /// Multiprocessors.
+    pub fn processors(&self) -> usize {
+        self.processors
+    }
+
+    /// Whether so many blocks give nearly every multiprocessor something to do.
     fn enough(&self, blocks: usize) -> bool {
-        blocks >= self.processors
+        8 * blocks >= 7 * self.processors
     }
 
     pub fn leaves_args(&self, t: usize, rows: usize, samples: usize) -> LeavesArgs {
@@ -114,15 +162,22 @@ impl Circuit {
         }
     }
 
-    /// From the frame to the tops of the trees; `dense` also where nothing is observed. Needs tops that are cleared.
-    pub fn climb(&self, samples: usize, dense: bool) -> Result<()> {
+    /// From the frame to the tops of the trees. Needs tops that are cleared.
+    pub fn climb(&self, samples: usize, climb: Climb) -> Result<()> {
         let rows = padded_rows(samples);
         for (t, tree) in self.trees.iter().enumerate() {
-            let args = LeavesArgs { dense: dense.into(), ..self.leaves_args(t, rows, samples) };
-            self.card.launch("leaves_up", &args, tree.layers[0].nodes * (rows / 64), 64)?;
-            for stage in &tree.stages {
+            let first = tree.first && !climb.leaves;
+            if first {
+                self.first_up(t, rows, samples)?;
+            } else {
+                let args = LeavesArgs { dense: climb.dense.into(), ..self.leaves_args(t, rows, samples) };
+                let leaves = &tree.layers[0];
+                let (kernel, threads) = if leaves.channels > 96 { ("leaves_up_wide", 256) } else { ("leaves_up", 64) };
+                self.card.launch(kernel, &args, leaves.nodes * (rows / 64), threads)?;
+            }
+            for stage in &tree.stages[usize::from(first)..] {
                 match stage.level {
-                    Some(l) => self.mix_up(t, l, stage, rows)?,
+                    Some(l) => self.mix_up(t, l, stage, rows, climb.others)?,
                     None => self.join_up(t, stage, rows)?,
                 }
             }
@@ -130,22 +185,26 @@ impl Circuit {
         Ok(())
     }
 
-    fn mix_up(&self, t: usize, l: usize, stage: &Stage, rows: usize) -> Result<()> {
+    fn mix_up(&self, t: usize, l: usize, stage: &Stage, rows: usize, others: bool) -> Result<()> {
         let tree = &self.trees[t];
         let (below, above) = (&tree.layers[stage.below], &tree.layers[stage.above]);
         let args = MixArgs {
             below: below.args(),
             above: above.args(),
             weights: self.level_weights(t, l).at,
-            others: stage.others.at,
+            others: if others { stage.others.at } else { 0 },
             child: stage.child.at,
             matrix: tree.matrix[l - 1].at,
             rows: rows as i32,
         };
         let channels = wide(above.channels);
         let tiles = |high: usize, side: usize| above.nodes * (rows / high) * channels.div_ceil(side);
-        let deep = below.channels >= 128 && rows.is_multiple_of(128);
+        let even = rows.is_multiple_of(128);
+        let deep = below.channels >= 128 && even;
         match () {
+            () if !others && even && self.enough(tiles(128, 64) / 2) => {
+                self.card.launch("score_up", &args, tiles(128, 64).min(2 * self.processors), 256)
+            }
             () if deep && self.enough(tiles(128, 64)) => self.card.launch("mix_up_huge", &args, tiles(128, 64), 512),
             () if below.channels <= 32 && self.enough(tiles(64, 64)) => {
                 self.card.launch("mix_up_flat", &args, tiles(32, 64), 128)
@@ -167,9 +226,10 @@ impl Circuit {
         self.card.launch("join_up", &args, (layers[stage.above].nodes * rows).div_ceil(8), 256)
     }
 
+    /// W as products of tiles read it.
     fn level_weights(&self, t: usize, l: usize) -> Room<f32> {
         let place = self.places.levels[t][l - 1];
-        self.weights.part(place.first, place.len())
+        self.rounded.unwrap_or(self.weights).part(place.first, place.len())
     }
 
     /// The arguments of the root kernel, without an objective.
@@ -192,6 +252,7 @@ impl Circuit {
             cost: 0,
             doubtful: 0,
             seeds: self.seeds.at,
+            doubt: self.doubt.at,
             beta: 0.0,
             columns: place.wide as i32,
             classes: self.structure.classes as i32,
@@ -205,7 +266,8 @@ impl Circuit {
     }
 
     pub fn root(&self, args: &RootArgs) -> Result<()> {
-        self.card.launch("root", args, (args.rows as usize).div_ceil(2), 64)
+        let identity = self.structure.class_rows == ClassRows::Identity;
+        self.card.launch(if identity { "class_root" } else { "root" }, args, (args.rows as usize).div_ceil(2), 64)
     }
 
     /// From dφ of the tops down, to the leaves if they are wanted.

@@ -6,7 +6,7 @@
 
 struct Down {
     Layer below, above;
-    const float* weights; // (matrices, C, wide A)
+    const float* weights; // (matrices, C, wide A), as `kept` has them
     const float* others;  // (nodes below, B, wide C)
     const int* parent;    // (nodes below)
     const int* matrix;    // (nodes below)
@@ -50,7 +50,7 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
             const int at = thread + i * T::GROUP, place = at / (T::BK / 4) * T::LINE + at % (T::BK / 4) * 4;
             const float4 d = *(const float4*)(x + place), o = *(const float4*)(x + LINES + place);
             const float f = by[i];
-            *(float4*)(x + place) = make_float4(d.x * f * o.x, d.y * f * o.y, d.z * f * o.z, d.w * f * o.w);
+            *(float4*)(x + place) = make_float4(kept(d.x * f * o.x), kept(d.y * f * o.y), kept(d.z * f * o.z), kept(d.w * f * o.w));
         }
     };
 #pragma unroll
@@ -173,7 +173,7 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
                 f = top < 0 || __float_as_int(small[T::BK + k]) < 0 ? 0.0f : inverse(top);
                 o = *(const float4*)(x + T::BK * LINE_C + place);
             }
-            *(float4*)(x + place) = make_float4(d.x * f * o.x, d.y * f * o.y, d.z * f * o.z, d.w * f * o.w);
+            *(float4*)(x + place) = make_float4(kept(d.x * f * o.x), kept(d.y * f * o.y), kept(d.z * f * o.z), kept(d.w * f * o.w));
         }
         if (thread < T::BK) small[2 * T::BK + thread] = inverse(__float_as_int(small[T::BK + thread]));
     };

@@ -3,6 +3,7 @@
 use super::args::LayerArgs;
 use super::card::{Card, Room};
 use super::circuit::Circuit;
+use super::first::FirstGradient;
 use super::layout::{Place, wide};
 use crate::error::Result;
 use crate::structure::ClassRows;
@@ -81,25 +82,27 @@ fn tile_of(rows: usize, c: usize, a: usize) -> usize {
 pub(super) struct Gradients {
     sources: Room<Source>,
     parts: Vec<(&'static Tile, Room<Part>)>,
+    firsts: Vec<FirstGradient>, // of levels that are computed with their leaves
     /// dW, in the parts of its sums.
     pub sums: Room<f32>,
 }
 
 impl Gradients {
     pub fn new(circuit: &mut Circuit) -> Result<(Self, Moving)> {
-        let (sources, parts, moving, sums) = gradient_parts(circuit, circuit.rows)?;
+        let (sources, parts, firsts, moving, sums) = gradient_parts(circuit, circuit.rows)?;
         let card = &mut circuit.card;
-        let made = Self { sources: card.keep(&sources)?, parts: keep_parts(card, &parts)?, sums: card.room(sums)? };
-        Ok((made, moving))
+        let (sources, parts) = (card.keep(&sources)?, keep_parts(card, &parts)?);
+        Ok((Self { sources, parts, firsts, sums: card.room(sums)? }, moving))
     }
 
-    pub fn launch(&self, card: &Card, rows: usize) -> Result<()> {
+    pub fn launch(&self, circuit: &Circuit, samples: usize) -> Result<()> {
+        let (card, rows) = (&circuit.card, circuit.rows);
         for (tile, parts) in &self.parts {
             let gradient =
                 GradientArgs { sources: self.sources.at, parts: parts.at, sums: self.sums.at, rows: rows as i32 };
             card.launch(tile.kernel, &gradient, parts.len, tile.threads)?;
         }
-        Ok(())
+        self.firsts.iter().try_for_each(|first| first.launch(circuit, card, samples, self.sums))
     }
 }
 
@@ -108,14 +111,14 @@ fn keep_parts(card: &mut Card, parts: &[Vec<Part>; 5]) -> Result<Vec<(&'static T
     used.map(|(tile, parts)| Ok((tile, card.keep(parts)?))).collect()
 }
 
-/// Sources, parts by shape, what moves, and how many sums there are.
-type Cut = (Vec<Source>, [Vec<Part>; 5], Moving, usize);
+/// Sources, parts by shape, first levels, what moves, and how many sums there are.
+type Cut = (Vec<Source>, [Vec<Part>; 5], Vec<FirstGradient>, Moving, usize);
 
 /// Cuts all dW into tiles and, where few tiles sum over many samples, into parts of the sum.
 fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
     let blocks = 2 * circuit.card.processors(); // for each level: as many as run at once
     let mut parts: [Vec<Part>; 5] = Default::default();
-    let (mut sources, mut moving, mut sums) = (Vec::new(), Vec::new(), 0);
+    let (mut sources, mut firsts, mut moving, mut sums) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut add = |source: Source, place: Place, nodes: &[usize], first: usize, splits: usize, left: usize| {
         let kind = tile_of(rows, place.rows, place.wide);
         let tile = &TILES[kind];
@@ -145,7 +148,6 @@ fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
         (blocks / tiles).clamp(1, (nodes * (rows / tile.samples)).div_ceil(8).max(1))
     };
     for t in 0..circuit.trees.len() {
-        let tree = &circuit.structure.trees[t];
         let stages: Vec<(usize, usize, usize, u64, u64)> = circuit.trees[t]
             .stages
             .iter()
@@ -153,7 +155,15 @@ fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
             .collect();
         for (l, below, above, others, parent) in stages {
             let place = circuit.places.levels[t][l - 1];
-            let level = &tree.levels[l - 1];
+            let level = &circuit.structure.trees[t].levels[l - 1];
+            let channels = circuit.structure.trees[t].channels(l - 1);
+            if circuit.trees[t].layers[below].phi.len == 0 {
+                let (first, parts) = FirstGradient::new(circuit, t, place, sums)?;
+                firsts.push(first);
+                moving.push((channels, place, (sums, parts)));
+                sums += parts * place.len();
+                continue;
+            }
             let mut nodes_of = vec![Vec::new(); level.matrices()];
             level.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes_of[matrix as usize].push(node));
             let counts: Vec<usize> = nodes_of.iter().map(Vec::len).collect();
@@ -175,7 +185,7 @@ fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
             };
             let splits = splits_of(place, counts.iter().copied().max().unwrap_or(1));
             add(source, place, &counts, sums, splits, 0);
-            moving.push((tree.channels(l - 1), place, (sums, splits)));
+            moving.push((channels, place, (sums, splits)));
             sums += splits * place.len();
         }
     }
@@ -204,5 +214,5 @@ fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
         moving.push((place.wide, place, (sums, splits)));
         sums += splits * place.len();
     }
-    Ok((sources, parts, moving, sums))
+    Ok((sources, parts, firsts, moving, sums))
 }

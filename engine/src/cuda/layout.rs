@@ -83,6 +83,8 @@ pub(super) struct TreeRooms {
     /// By level: the matrix of each node below.
     pub matrix: Vec<Room<i32>>,
     pub leaves: LeafRooms,
+    /// The first level can be computed with its leaves.
+    pub first: bool,
 }
 
 /// Where the matrices of a level lie among all weights: (matrices, rows, wide).
@@ -167,24 +169,47 @@ impl Places {
     }
 }
 
+/// What a tree has room for.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    /// What goes down.
+    pub down: bool,
+    /// Leaf activations, also where the first level could be computed without.
+    pub leaves: bool,
+    /// The first level is computed with its leaves.
+    pub first: bool,
+    /// Channels of the top are the classes.
+    pub identity: bool,
+}
+
 impl TreeRooms {
-    /// Room for `rows` samples. With `down`, also for what goes down.
+    /// Room for `rows` samples.
     pub fn new(
         card: &mut Card,
         tree: &Tree,
         weights: &[Family],
         rows: usize,
-        down: bool,
+        Kept { down, leaves, first, identity }: Kept,
         tops: &mut usize,
     ) -> Result<Self> {
-        let leaves = LeafRooms::new(card, tree, weights)?;
-        let mut made = Self { layers: Vec::new(), stages: Vec::new(), layer_of: vec![0], matrix: Vec::new(), leaves };
-        made.add_layer(card, tree.nodes(0), tree.components, rows, down, tops)?;
+        let families = LeafRooms::new(card, tree, weights)?;
+        let (layers, stages, layer_of, matrix) = (Vec::new(), Vec::new(), vec![0], Vec::new());
+        let mut made = Self { layers, stages, layer_of, matrix, leaves: families, first };
+        let leaf_rows = if first && !leaves { 0 } else { rows };
+        made.add_layer(card, tree.nodes(0), tree.components, leaf_rows, down, tops)?;
         for (l, level) in tree.levels.iter().enumerate() {
             let matrix: Vec<i32> = level.weight_of.iter().map(|&m| m as i32).collect();
             made.matrix.push(card.keep(&matrix)?);
             let mut groups: Vec<Vec<u32>> = level.children.clone();
             let mut mixing = Some(l + 1);
+            if identity && l + 1 == tree.levels.len() {
+                // The class root multiplies, with a scale for each class.
+                let windows: Vec<Vec<u32>> = groups[0].iter().map(|&child| vec![child]).collect();
+                made.add_stage(card, mixing, &windows, level.channels, rows, down, tops)?;
+                made.add_layer(card, 1, level.channels, rows, down, tops)?;
+                made.layer_of.push(made.layers.len() - 1);
+                break;
+            }
             loop {
                 // Every window of at most four, in the order of its parent.
                 let windows: Vec<Vec<u32>> =
@@ -257,14 +282,18 @@ impl TreeRooms {
             above: below + 1,
             child: card.keep(&child)?,
             parent: card.keep(&parent)?,
-            others: if down { card.room(nodes * rows * wide(channels))? } else { Room::none() },
+            others: if down && self.layers[below].phi.len > 0 {
+                card.room(nodes * rows * wide(channels))?
+            } else {
+                Room::none()
+            },
         });
         Ok(())
     }
 
     /// Gives every layer its part of the one room that is cleared before each pass.
     pub fn set_tops(&mut self, tops: Room<i32>, rows: usize, first: &mut usize) {
-        for layer in &mut self.layers {
+        for layer in self.layers.iter_mut().filter(|layer| layer.phi.len > 0) {
             layer.top = tops.part(*first, layer.nodes * rows);
             *first += layer.nodes * rows;
         }

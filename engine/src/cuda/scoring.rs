@@ -2,10 +2,10 @@
 
 use super::args::RootArgs;
 use super::card::Graph;
-use super::circuit::Circuit;
+use super::circuit::{Circuit, Climb};
 use super::layout::{TreeRooms, padded_rows, wide};
 use crate::batch::Batch;
-use crate::device::{Precision, Scores};
+use crate::device::{Precision, Scores, Upward};
 use crate::error::Result;
 use crate::structure::Structure;
 use crate::weights::{Prepared, Weights};
@@ -15,12 +15,12 @@ use std::collections::hash_map::Entry;
 /// A model on a card that answers questions.
 pub struct Scoring {
     circuit: Circuit,
-    graphs: HashMap<(usize, bool), Graph>, // by samples, and whether every node is computed
+    graphs: HashMap<(usize, Upward), Graph>, // by samples, and what is left behind
     samples: usize,
 }
 
 impl Scoring {
-    /// Puts a model on a card with room for so many samples. With `down`, flows can be asked for too.
+    /// Puts a model on a card with room for so many samples. With `down`, activations and flows can be asked for too.
     pub fn new(
         device: (usize, Precision),
         structure: &Structure,
@@ -30,7 +30,7 @@ impl Scoring {
         down: bool,
     ) -> Result<Self> {
         let prior = vec![0.0; structure.classes];
-        let circuit = Circuit::new(device, structure, weights, prepared, &prior, samples, down)?;
+        let circuit = Circuit::new(device, structure, weights, prepared, &prior, samples, (down, down))?;
         Ok(Self { circuit, graphs: HashMap::new(), samples: 0 })
     }
 
@@ -41,14 +41,18 @@ impl Scoring {
         self.circuit.card.send(self.circuit.frame, &values)
     }
 
-    /// Queues the pass up; `dense` also computes nodes with nothing observed below them, as flows to them need.
-    pub fn queue(&mut self, dense: bool) -> Result<()> {
+    /// Queues the pass up.
+    pub fn queue(&mut self, upward: Upward) -> Result<()> {
         let (circuit, samples) = (&self.circuit, self.samples);
-        let graph = match self.graphs.entry((samples, dense)) {
+        let flows = upward == Upward::Flows;
+        let climb = Climb { dense: flows, leaves: upward != Upward::Scores, others: flows };
+        let graph = match self.graphs.entry((samples, upward)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(circuit.card.record(|card| {
-                card.flood(circuit.tops, 0xff)?;
-                circuit.climb(samples, dense)?;
+                if climb.leaves || !circuit.clears_tops() {
+                    card.flood(circuit.tops, 0xff)?;
+                }
+                circuit.climb(samples, climb)?;
                 circuit.root(&circuit.root_args(samples))
             })?),
         };
@@ -69,6 +73,7 @@ impl Scoring {
             score: card.fetch(circuit.score.part(0, samples * k))?,
             psi: psi.chunks_exact(k_wide).flat_map(|row| &row[..k]).copied().collect(),
             lost: card.fetch(circuit.lost.part(0, samples))?,
+            doubt: card.fetch(circuit.doubt.part(0, circuit.doubt.len.min(samples * k)))?,
             factor: card.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
         })
     }

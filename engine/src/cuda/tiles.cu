@@ -89,19 +89,24 @@ __device__ __forceinline__ void load_columns(float* to, const float* from, size_
     }
 }
 
-// Rounds to the ten bits of TF32; the tensor core drops the rest.
-__device__ __forceinline__ u32 tf32(float x) { return __float_as_uint(x) + 0x1000u; }
+// Rounds to the ten bits of TF32, once and not at every use: W, φ and dψ are kept so.
+__device__ __forceinline__ float kept(float x) {
+#if TF32
+    return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
+#else
+    return x;
+#endif
+}
 
 // Four 8 × 4 pieces of lines of k, as a product wants them; a lane names the line of one row.
 __device__ __forceinline__ void load_pieces(u32 (&to)[4], const float* line) {
     u32 address = (u32)__cvta_generic_to_shared(line);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address));
-#pragma unroll
-    for (int i = 0; i < 4; i++) to[i] += 0x1000u;
 }
 
-// acc += A Bᵀ over BK. A(m,k) = a[m·AM + k·AK], B(n,k) = b[n·BN + k·BK]; `scale`, if there is one, multiplies B by its k.
+// acc += A Bᵀ over BK. A(m,k) = a[m·AM + k·AK], B(n,k) = b[n·BN + k·BK]; `scale`, if there is one, multiplies B by its k:
+// powers of two.
 template <class T, int AM, int AK, int BN, int BK, bool SCALED>
 __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const float* a, const float* b, const float* scale) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
@@ -117,10 +122,10 @@ __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const fl
                 continue;
             }
             const float* from = a + (16 * i + g) * AM + (k + t) * AK;
-            x[i][0] = tf32(from[0]);
-            x[i][1] = tf32(from[8 * AM]);
-            x[i][2] = tf32(from[4 * AK]);
-            x[i][3] = tf32(from[8 * AM + 4 * AK]);
+            x[i][0] = __float_as_uint(from[0]);
+            x[i][1] = __float_as_uint(from[8 * AM]);
+            x[i][2] = __float_as_uint(from[4 * AK]);
+            x[i][3] = __float_as_uint(from[8 * AM + 4 * AK]);
         }
 #pragma unroll
         for (int j = 0; j < T::NF; j++) {
@@ -133,8 +138,8 @@ __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const fl
                 continue;
             }
             const float* from = b + (8 * j + g) * BN + (k + t) * BK;
-            y[j][0] = tf32(SCALED ? from[0] * low : from[0]);
-            y[j][1] = tf32(SCALED ? from[4 * BK] * high : from[4 * BK]);
+            y[j][0] = __float_as_uint(SCALED ? from[0] * low : from[0]);
+            y[j][1] = __float_as_uint(SCALED ? from[4 * BK] * high : from[4 * BK]);
         }
 #pragma unroll
         for (int i = 0; i < T::MF; i++)

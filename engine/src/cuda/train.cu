@@ -1,322 +1,9 @@
-// A step around the circuit: rows with random holes, class scores and the objective, the rule.
-
-struct Block { u32 x[4]; };
-
-// Philox 4×32-10, as `random.rs`.
-__device__ Block philox(u32 index, u32 item, u32 step, u32 purpose, u64 seed) {
-    u32 c0 = index, c1 = item, c2 = step, c3 = purpose, k0 = (u32)seed, k1 = (u32)(seed >> 32);
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        u64 left = (u64)c0 * 0xD2511F53u, right = (u64)c2 * 0xCD9E8D57u;
-        c0 = (u32)(right >> 32) ^ c1 ^ k0;
-        c1 = (u32)right;
-        c2 = (u32)(left >> 32) ^ c3 ^ k1;
-        c3 = (u32)left;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return Block{{c0, c1, c2, c3}};
-}
-
-// The numbers of one step that the host knows beforehand.
-struct Numbers {
-    u32 step;
-    float rate, penalty, from_moment, from_gradient, second, leaf_rate;
-    float by; // 1 / the sum of the rows' weights
-};
-
-// Which step of those that were sent comes next.
-struct Clock {
-    u32 slot;
-};
-
-// Nodes of one layer that a step sums out at random.
-struct Dropping {
-    u8* drop; // (nodes, B)
-    double below; // probability · 2³²
-    int first, nodes; // its draws
-};
-
-struct Fill {
-    const Clock* clock;
-    const Numbers* numbers;
-    const u32* picks;      // (slots, samples)
-    const void* values;    // (n, width): codes, or numbers
-    const float* codes;    // 256 numbers, or null where values are numbers
-    const int* places;     // (shifts, width), −1 outside the frame
-    const float* offset;   // (width)
-    const float* scale;    // (width)
-    const long long* labels; // (n) or null
-    const float* weights;  // (n) or null
-    float* frame;          // (B, D)
-    int* label;            // (B)
-    float* weight;         // (B)
-    int* tops;             // of all layers, to be cleared
-    const Dropping* dropping;
-    const u8* smooth;      // (channels): whether turned images are interpolated; null where they stay as they are
-    u64 top_count, seed;
-    double drop; // probability of a hole
-    double rotate, stretch;
-    int width, frame_len, samples, rows, shifts, droppings, varied;
-    int image_height, image_width, channels;
-};
-
-// The number i of a row of data.
-__device__ __forceinline__ float number(const Fill& s, size_t row, int i) {
-    const size_t at = row * s.width + i;
-    return s.codes == 0 ? ((const float*)s.values)[at] : s.codes[((const u8*)s.values)[at]];
-}
-
-// 64 bits of a stream, the pair `index`.
-__device__ __forceinline__ u64 pair_of(const Fill& s, u32 index, int b, u32 step, u32 purpose) {
-    Block block = philox(index / 2, b, step, purpose, s.seed);
-    return (u64)block.x[index % 2 * 2] << 32 | block.x[index % 2 * 2 + 1];
-}
-__device__ __forceinline__ double uniform(u64 bits) { return (bits >> 11) * (1.0 / (1ull << 53)); }
-
-// A turn about the image's centre and a change of size (`augment.rs`).
-struct Turn { double sin, cos, size; };
-
-__device__ float pixel(const Fill& s, size_t row, double y, double x, int channel) {
-    if (!(y >= 0.0 && y < s.image_height && x >= 0.0 && x < s.image_width)) return __int_as_float(0x7fffffff);
-    return number(s, row, ((int)y * s.image_width + (int)x) * s.channels + channel);
-}
-
-// The number i of a turned image.
-__device__ float turned(const Fill& s, const Turn& turn, size_t row, int i) {
-    const int channel = i % s.channels, at = i / s.channels;
-    const double middle = (s.image_height - 1.0) / 2.0, across = (s.image_width - 1.0) / 2.0, nothing = 1e-6;
-    const double down = (at / s.image_width - middle) / turn.size, right = (at % s.image_width - across) / turn.size;
-    const double y = middle + turn.cos * down + turn.sin * right, x = across - turn.sin * down + turn.cos * right;
-    if (!s.smooth[channel]) return pixel(s, row, round(y), round(x), channel);
-    const double top = floor(y + nothing), left = floor(x + nothing);
-    const double low = fmax(y - top, 0.0), side = fmax(x - left, 0.0);
-    float sum = 0.0f;
-    for (int corner = 0; corner < 4; corner++) {
-        const int v = corner / 2, h = corner % 2;
-        const double part = (v ? low : 1.0 - low) * (h ? side : 1.0 - side);
-        if (part > 2.0 * nothing) sum += (float)part * pixel(s, row, top + v, left + h, channel);
-    }
-    return sum;
-}
-
-// A block a sample.
-extern "C" __global__ void fill(const __grid_constant__ Fill s) {
-    const int b = blockIdx.x, t = threadIdx.x;
-    for (u64 i = (u64)b * blockDim.x + t; i < s.top_count; i += (u64)gridDim.x * blockDim.x) s.tops[i] = -1;
-    float* frame = s.frame + (size_t)b * s.frame_len;
-    for (int i = t; i < s.frame_len; i += blockDim.x) frame[i] = __int_as_float(0x7fffffff);
-    if (b >= s.samples) {
-        if (t == 0) s.label[b] = -1, s.weight[b] = 0.0f;
-        return;
-    }
-    const Numbers& now = s.numbers[s.clock->slot];
-    const size_t row = s.picks[(size_t)s.clock->slot * s.samples + b];
-    if (t == 0) {
-        s.label[b] = s.labels == 0 ? -1 : (int)s.labels[row];
-        s.weight[b] = s.weights == 0 ? 1.0f : s.weights[row];
-    }
-    int shift = 0;
-    u32 drawn = 0; // of the stream that shifts and turns share
-    if (s.shifts > 1) {
-        const u64 n = s.shifts, limit = ~0ull - ~0ull % n;
-        u64 bits;
-        do bits = pair_of(s, drawn++, b, now.step, 5);
-        while (bits >= limit); // without bias
-        shift = bits % n;
-    }
-    __shared__ Turn turn;
-    if (s.smooth != 0 && t == 0) {
-        auto up_to = [&](double most, u32 index) { return most * (2.0 * uniform(pair_of(s, index, b, now.step, 5)) - 1.0); };
-        sincos(up_to(s.rotate, drawn) * (3.14159265358979323846 / 180.0), &turn.sin, &turn.cos);
-        turn.size = 1.0 + up_to(s.stretch, drawn + 1);
-    }
-    __syncthreads();
-    u64 threshold = s.drop * 4294967296.0;
-    if (s.varied) { // a row draws its own share of holes first, from two numbers
-        threshold = fmin(2.0 * s.drop * uniform(pair_of(s, 0, b, now.step, 3)), 1.0) * 4294967296.0;
-    }
-    const int used = s.varied ? 2 : 0;
-    for (int four = t; four < (s.width + used + 3) / 4; four += blockDim.x) {
-        Block holes = {{~0u, ~0u, ~0u, ~0u}};
-        if (threshold > 0) holes = philox(four, b, now.step, 3, s.seed);
-        for (int r = 0; r < 4; r++) {
-            const int i = 4 * four + r - used;
-            if (i < 0 || i >= s.width || (u64)holes.x[r] < threshold) continue;
-            const int place = s.places[(size_t)shift * s.width + i];
-            if (place < 0) continue;
-            float x = s.smooth == 0 ? number(s, row, i) : turned(s, turn, row, i);
-            float z = (x - s.offset[i]) * s.scale[i];
-            frame[place] = isnan(x) ? x : fminf(fmaxf(z, -3.402823466e38f), 3.402823466e38f);
-        }
-    }
-    for (int d = 0; d < s.droppings; d++) {
-        const Dropping& drop = s.dropping[d];
-        for (int node = t; node < drop.nodes; node += blockDim.x) {
-            u32 draw = drop.first + node;
-            drop.drop[(size_t)node * s.rows + b] = philox(draw / 4, b, now.step, 4, s.seed).x[draw % 4] < drop.below;
-        }
-    }
-}
-
-// What one sample costs.
-struct Cost {
-    double discriminative, generative, weight;
-    int correct, labelled, doubtful, padding;
-};
-
-struct Root {
-    const Layer* tops;    // (trees): layers of one node
-    const int* left;      // (trees): first column of each tree
-    const float* weights; // (K, columns)
-    const double* prior;  // (K), logarithms
-    const int* label;
-    const float* weight;
-    const Numbers* numbers;
-    const Clock* clock;
-    float* psi;     // (B, wide K)
-    float* dpsi;    // (B, wide K)
-    float* factor;  // (B, trees)
-    float* lost;    // (B)
-    double* score;  // (B, K)
-    Cost* cost;     // (B)
-    u8* doubtful;   // (B)
-    const float* seeds; // (B, K): given, or null where they follow from the objective
-    double beta;
-    int columns, classes, wide, trees, rows, samples, down, likelihood;
-};
-
-__device__ double log_sum(const double* score, const double* prior, int classes, int lane) {
-    double top = -__longlong_as_double(0x7ff0000000000000ll), sum = 0.0;
-    for (int y = lane; y < classes; y += 32) top = fmax(top, score[y] + prior[y]);
-    for (int step = 16; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
-    if (!isfinite(top)) return top;
-    for (int y = lane; y < classes; y += 32) sum += exp(score[y] + prior[y] - top);
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-    return top + log(sum);
-}
-
-// Loss of one sample, and its seeds by `seed(y, value)`; a warp.
-template <class Seed>
-__device__ void objective(const Root& s, int b, const double* score, int lane, Seed seed) {
-    const int label = s.label[b];
-    const double weight = s.weight[b], by = s.numbers[s.clock->slot].by;
-    const double whole = log_sum(score, s.prior, s.classes, lane);
-    int beaten = 0;
-    for (int y = lane; y < s.classes; y += 32) {
-        const double joint = score[y] + s.prior[y], posterior = exp(joint - whole), hit = y == label ? 1.0 : 0.0;
-        double value = posterior;
-        if (s.likelihood && label >= 0) value = hit;
-        if (!s.likelihood) value = label >= 0 ? posterior - hit - s.beta * posterior : -s.beta * posterior;
-        seed(y, (float)(weight * value) * (float)by);
-        if (label >= 0 && y != label && !(joint < score[label] + s.prior[label])) beaten = 1;
-    }
-    beaten = __any_sync(~0u, beaten);
-    if (lane > 0) return;
-    Cost cost = {};
-    cost.weight = weight;
-    cost.generative = -weight * whole;
-    if (label >= 0) {
-        cost.discriminative = weight * (whole - score[label] - s.prior[label]);
-        cost.correct = !beaten;
-        cost.labelled = 1;
-    }
-    s.cost[b] = cost;
-}
-
-#define CLASSES 10
-
-// Class scores; for training also the objective, dψ of the classes and dφ of the tops. A warp a sample.
-extern "C" __global__ void root(const __grid_constant__ Root s) {
-    const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    if (b >= s.rows) return;
-    double most = -__longlong_as_double(0x7ff0000000000000ll);
-    bool seen = false;
-    for (int t = 0; t < s.trees; t++) {
-        int top = s.tops[t].top[b];
-        seen |= top >= 0;
-        most = fmax(most, top < 0 ? 0.0 : s.tops[t].scale[b] + exponent(top));
-    }
-    float lost = s.trees > 1 ? TINY : 0.0f;
-    for (int t = 0; t < s.trees; t++) {
-        const Layer& layer = s.tops[t];
-        const int top = layer.top[b];
-        const double scale = top < 0 ? 0.0 : layer.scale[b] + exponent(top);
-        const float factor = s.trees == 1 ? 1.0f : (float)exp(scale - most);
-        if (top >= 0) lost += lost_after(layer.lost[b], top) * factor;
-        else
-            for (int a = lane; a < layer.real; a += 32) layer.phi[(size_t)b * layer.wide + a] = 1.0f;
-        if (lane == 0) s.factor[(size_t)b * s.trees + t] = factor;
-    }
-    __syncwarp();
-    double* score = s.score + (size_t)b * s.classes;
-    float* psi = s.psi + (size_t)b * s.wide;
-    for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // so many at once
-        float sum[CLASSES];
-#pragma unroll
-        for (int y = 0; y < CLASSES; y++) sum[y] = 0.0f;
-        for (int t = 0; t < s.trees; t++) {
-            const Layer& layer = s.tops[t];
-            const float by = s.factor[(size_t)b * s.trees + t] * inverse(layer.top[b]);
-            const float *w = s.weights + (size_t)y0 * s.columns + s.left[t], *phi = layer.phi + (size_t)b * layer.wide;
-#pragma unroll 4
-            for (int a = lane; a < layer.real; a += 32) {
-                const float value = phi[a] * by;
-#pragma unroll
-                for (int y = 0; y < CLASSES; y++)
-                    if (y0 + y < s.classes) sum[y] += w[(size_t)y * s.columns + a] * value;
-            }
-        }
-#pragma unroll
-        for (int y = 0; y < CLASSES; y++)
-            for (int step = 16; step > 0; step /= 2) sum[y] += __shfl_xor_sync(~0u, sum[y], step);
-#pragma unroll
-        for (int y = 0; y < CLASSES; y++)
-            if (lane == y && y0 + y < s.classes) {
-                psi[y0 + y] = sum[y];
-                score[y0 + y] = seen ? log((double)sum[y]) + most : 0.0;
-            }
-    }
-    if (lane == 0) s.lost[b] = lost;
-    if (!s.down) return;
-    __syncwarp();
-    float* dpsi = s.dpsi + (size_t)b * s.wide;
-    if (b >= s.samples) {
-        for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
-    } else {
-        double harm = 0.0;
-        auto note = [&](int y, float seed) {
-            dpsi[y] = psi[y] > TINY ? seed / psi[y] : 0.0f;
-            harm += (double)fabsf(seed) * lost / psi[y];
-        };
-        if (s.seeds != 0) {
-            for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
-        } else {
-            objective(s, b, score, lane, note);
-            for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
-            const bool doubtful = !(harm <= 1e-3);
-            if (lane == 0) s.doubtful[b] = doubtful;
-            if (doubtful)
-                for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f; // computed again in log space
-        }
-        for (int y = s.classes + lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
-    }
-    __syncwarp();
-    for (int t = 0; t < s.trees; t++) {
-        const Layer& layer = s.tops[t];
-        const float by = s.factor[(size_t)b * s.trees + t];
-        for (int a = lane; a < layer.wide; a += 32) {
-            float sum = 0.0f;
-#pragma unroll 10
-            for (int y = 0; y < s.classes && a < layer.real; y++) sum += s.weights[(size_t)y * s.columns + s.left[t] + a] * dpsi[y];
-            layer.dphi[(size_t)b * layer.wide + a] = sum * by;
-        }
-    }
-}
+// The end of a step: the rule, and the loss.
 
 // Rows of W that move alike.
 struct Rows {
     float *weights, *first, *second; // (rows, wide)
+    float* rounded;      // the same weights as `kept` has them, or null where that is no other
     const float* sums;   // (parts, rows, wide): dW
     const float* counts; // (blocks of the guard, all weights): flows of samples that were computed again
     u64 stride;          // from part to part
@@ -367,6 +54,10 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     const size_t start = (size_t)row * r.wide;
     float *weights = r.weights + start, *first = r.first + start, *second = r.second + start;
     const float *sums = r.sums + start, *counts = r.counts + start;
+    auto store = [&](int a, float4 w) {
+        *(float4*)(weights + a) = w;
+        if (r.rounded != 0) *(float4*)(r.rounded + start + a) = make_float4(kept(w.x), kept(w.y), kept(w.z), kept(w.w));
+    };
     const int wide = r.wide, parts = r.parts;
     const u64 stride = r.stride;
     bool guarded = false;
@@ -422,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
         const float by = 1.0f / warp_sum(sum);
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
-            if (4 * lane + 128 * k < wide) *(float4*)(weights + 4 * lane + 128 * k) = make_float4(w[k].x * by, w[k].y * by, w[k].z * by, w[k].w * by);
+            if (4 * lane + 128 * k < wide) store(4 * lane + 128 * k, make_float4(w[k].x * by, w[k].y * by, w[k].z * by, w[k].w * by));
         return;
     }
     for (int a = 4 * lane; a < wide; a += 128) {
@@ -437,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     const float by = 1.0f / warp_sum(sum);
     for (int a = 4 * lane; a < wide; a += 128) {
         float4 w = *(const float4*)(weights + a);
-        *(float4*)(weights + a) = make_float4(w.x * by, w.y * by, w.z * by, w.w * by);
+        store(a, make_float4(w.x * by, w.y * by, w.z * by, w.w * by));
     }
 }
 
@@ -449,10 +140,10 @@ struct Finish {
 };
 
 // The step's loss, summed in one fixed order; then the next step.
-extern "C" __global__ void finish(const __grid_constant__ Finish s) {
-    __shared__ Cost parts[256];
+extern "C" __global__ void __launch_bounds__(1024) finish(const __grid_constant__ Finish s) {
+    __shared__ Cost parts[1024];
     Cost sum = {};
-    for (int b = threadIdx.x; b < s.samples; b += 256) {
+    for (int b = threadIdx.x; b < s.samples; b += 1024) {
         const Cost& cost = s.cost[b];
         sum.discriminative += cost.discriminative;
         sum.generative += cost.generative;
@@ -462,7 +153,7 @@ extern "C" __global__ void finish(const __grid_constant__ Finish s) {
         sum.doubtful += cost.doubtful;
     }
     parts[threadIdx.x] = sum;
-    for (int half = 128; half > 0; half /= 2) {
+    for (int half = 512; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.x >= half) continue;
         Cost &to = parts[threadIdx.x], &other = parts[threadIdx.x + half];

@@ -3,7 +3,7 @@
 
 use super::args::{Cost, Dropping, FillArgs, FinishArgs, Numbers, RootArgs, RowsArgs, UpdateArgs};
 use super::card::{Graph, Room};
-use super::circuit::Circuit;
+use super::circuit::{Circuit, Climb};
 use super::codes::codes;
 use super::gradients::{Gradients, Moving};
 use super::guarding::Guarding;
@@ -86,7 +86,8 @@ impl Training {
         placing: &Placing<'_>,
     ) -> Result<Self> {
         let s = &model.structure;
-        let mut circuit = Circuit::new(device, s, &model.weights, prepared, &model.log_prior, settings.batch, true)?;
+        let keep = (true, settings.leaf_rate > 0.0);
+        let mut circuit = Circuit::new(device, s, &model.weights, prepared, &model.log_prior, settings.batch, keep)?;
         let (rows, total, width) = (circuit.rows, circuit.places.total, s.width());
         let dropping = drop_rooms(&mut circuit, settings)?;
         circuit.set_top_layers()?;
@@ -135,6 +136,7 @@ impl Training {
                 weights: self.circuit.weights.part(place.first, place.len()).at,
                 first: self.first.part(place.first, place.len()).at,
                 second: self.second.part(place.first, place.len()).at,
+                rounded: self.circuit.rounded.map_or(0, |all| all.part(place.first, place.len()).at),
                 sums: self.gradients.sums.part(sums, parts * place.len()).at,
                 counts: self.guard.counts.part(place.first, place.len()).at,
                 stride: place.len() as u64,
@@ -196,12 +198,19 @@ impl Training {
         Ok(())
     }
 
-    /// Keeps the data on the card if they fit, as bytes where they have at most 256 different values.
-    pub fn keep_data(&mut self, data: &Data<'_>) -> Result<()> {
+    /// Bytes of activations: all, and what of them the way down reads.
+    pub fn activation_bytes(&self) -> (usize, usize) {
+        self.circuit.activation_bytes()
+    }
+
+    /// Keeps the data on the card if they fit there and into `most` bytes, as bytes where they have at most 256 different
+    /// values.
+    pub fn keep_data(&mut self, data: &Data<'_>, most: usize) -> Result<()> {
         let card = &mut self.circuit.card;
         let coded = codes(data.values);
         let bytes = if coded.is_some() { data.values.len() } else { 4 * data.values.len() };
-        if bytes + (data.labels.len() + data.weights.len()) * 8 + (1 << 28) > card.free()? {
+        let all = bytes + (data.labels.len() + data.weights.len()) * 8;
+        if all > most || all + (1 << 28) > card.free()? {
             return Ok(()); // they will be sent as they are needed
         }
         let labels = if data.labels.is_empty() { 0 } else { card.keep(data.labels)?.at };
@@ -315,8 +324,10 @@ impl Training {
     fn step(&self, values: Values) -> Result<()> {
         let (circuit, card, settings) = (&self.circuit, &self.circuit.card, &self.settings);
         let (samples, rows) = (settings.batch, padded_rows(settings.batch));
-        card.launch("fill", &self.fill_args(values, samples, rows), rows, 256)?;
-        circuit.climb(samples, false)?;
+        let threads = if rows > 2048 { 128 } else { 256 }; // fewer where more blocks wait for memory at once
+        card.launch("fill", &self.fill_args(values, samples, rows), rows, threads)?;
+        let to_leaves = !self.leaves.is_empty();
+        circuit.climb(samples, Climb { dense: false, leaves: to_leaves, others: true })?;
         let root = RootArgs {
             label: self.label.at,
             weight: self.weight.at,
@@ -331,20 +342,19 @@ impl Training {
             ..circuit.root_args(samples)
         };
         circuit.root(&root)?;
-        let to_leaves = !self.leaves.is_empty();
         circuit.descend(samples, to_leaves)?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.flow(circuit, t, samples)?;
         }
         self.guard.launch(circuit, &root, to_leaves)?;
-        self.gradients.launch(card, rows)?;
+        self.gradients.launch(circuit, samples)?;
         card.launch("update", &self.update_args(), self.moving_rows.div_ceil(8), 256)?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.step(circuit, t, samples, self.update_args())?;
         }
         let finish =
             FinishArgs { cost: self.cost.at, sums: self.costs.at, clock: self.clock.at, samples: samples as i32 };
-        card.launch("finish", &finish, 1, 256)
+        card.launch("finish", &finish, 1, 1024)
     }
 
     fn fill_args(&self, values: Values, samples: usize, rows: usize) -> FillArgs {

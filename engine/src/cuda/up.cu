@@ -1,14 +1,31 @@
-// The way up: leaves, mixing with the product of a window, products of products where windows are large.
+// The way up: mixing with the product of a window, products of products where windows are large.
 
 // A level: windows of at most four children. Larger windows are cut, and joined afterwards.
 struct Mix {
     Layer below, above;
-    const float* weights; // (matrices, C, wide A)
+    const float* weights; // (matrices, C, wide A), as `kept` has them
     float* others;        // (nodes below, B, wide C): the product of a child's siblings; null where nothing goes down
     const int* child;     // (windows, 4), −1 where there is none
     const int* matrix;    // (nodes below)
     int rows;             // B, a multiple of 64
 };
+
+// Log-scale of one row of a window, and what underflow may have taken.
+__device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
+    double scale = 0.0;
+    float lost = 2.0f * TINY; // of the product, and of sums over φ that was not divided yet
+    for (int k = 0; k < 4; k++) {
+        const int j = s.child[4 * p + k];
+        if (j < 0) continue;
+        const size_t row = (size_t)j * s.rows + b;
+        const int top = s.below.top[row];
+        if (top < 0) continue;
+        scale += s.below.scale[row] + exponent(top);
+        lost += lost_after(s.below.lost[row], top);
+    }
+    s.above.scale[(size_t)p * s.rows + b] = scale;
+    s.above.lost[(size_t)p * s.rows + b] = lost;
+}
 
 template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
     const int group = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP, warp = thread / 32;
@@ -80,7 +97,7 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         for (int by = QUADS / 2; by > 0; by /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, by));
         if (c == 0 && seen[row]) atomicMax(s.above.top + (size_t)p * s.rows + b, __float_as_int(largest));
         if (c0 + c >= s.above.wide) continue;
-        *(float4*)(s.above.phi + ((size_t)p * s.rows + b) * s.above.wide + c0 + c) = all;
+        *(float4*)(s.above.phi + ((size_t)p * s.rows + b) * s.above.wide + c0 + c) = make_float4(kept(all.x), kept(all.y), kept(all.z), kept(all.w));
         if (s.others != 0) {
             float4 o[4] = {make_float4(y.x * zw.x, y.y * zw.y, y.z * zw.z, y.w * zw.w), make_float4(x.x * zw.x, x.y * zw.y, x.z * zw.z, x.w * zw.w),
                            make_float4(w.x * xy.x, w.y * xy.y, w.z * xy.z, w.w * xy.w), make_float4(z.x * xy.x, z.y * xy.y, z.z * xy.z, z.w * xy.w)};
@@ -89,21 +106,7 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
                 if (children[k] >= 0) *(float4*)(s.others + ((size_t)children[k] * s.rows + b) * s.above.wide + c0 + c) = o[k];
         }
     }
-    if (c0 == 0 && threadIdx.x < T::BM) {
-        const int b = b0 + threadIdx.x;
-        double scale = 0.0;
-        float lost = 2.0f * TINY; // of the product, and of sums over φ that was not divided yet
-        for (int k = 0; k < 4; k++) {
-            if (children[k] < 0) continue;
-            size_t row = (size_t)children[k] * s.rows + b;
-            int top = s.below.top[row];
-            if (top < 0) continue;
-            scale += s.below.scale[row] + exponent(top);
-            lost += lost_after(s.below.lost[row], top);
-        }
-        s.above.scale[(size_t)p * s.rows + b] = scale;
-        s.above.lost[(size_t)p * s.rows + b] = lost;
-    }
+    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(128) mix_up_small(const __grid_constant__ Mix s) {
@@ -117,6 +120,101 @@ extern "C" __global__ void __launch_bounds__(256, 2) mix_up_large(const __grid_c
 }
 extern "C" __global__ void __launch_bounds__(512, 1) mix_up_huge(const __grid_constant__ Mix s) {
     mix_up<Shape<128, 64, 32, 64, 32, 2, 4>>(s);
+}
+
+// The same where nothing goes down. A block takes tile after tile, and of each one child after another, in one stream of
+// copies, and multiplies in registers.
+template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx.x / 32;
+    const int c_tiles = (s.above.wide + T::BN - 1) / T::BN, b_tiles = s.rows / T::BM, tiles = s.above.nodes * b_tiles * c_tiles;
+    const int m = warp % (T::BM / T::WM) * T::WM, n = warp / (T::BM / T::WM) * T::WN;
+    const int depth = s.below.wide, STAGE = (T::BM + T::BN) * T::LINE;
+    // What is copied next, from where and to which stage.
+    int tile_next = blockIdx.x, next = 0, k_next = 0, stage_next = 0, left = 0;
+    const float *phi = 0, *w = 0;
+    auto aim = [&]() {
+        const int c0 = tile_next % c_tiles * T::BN, b0 = tile_next / c_tiles % b_tiles * T::BM;
+        const int j = s.child[4 * (tile_next / c_tiles / b_tiles) + next];
+        phi = s.below.phi + ((size_t)j * s.rows + b0) * depth;
+        w = s.weights + ((size_t)s.matrix[j] * s.above.real + c0) * depth;
+        left = s.above.real - c0;
+    };
+    auto load = [&]() {
+        if (tile_next < tiles) {
+            float* to = shared + stage_next * STAGE;
+            load_lines<T, T::BM>(to, phi, depth, T::BM, k_next, depth, threadIdx.x);
+            load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, left, k_next, depth, threadIdx.x);
+            stage_next = stage_next + 1 == T::STAGES ? 0 : stage_next + 1;
+            k_next += T::BK;
+            if (k_next >= depth) {
+                k_next = 0, next++;
+                if (next == 4 || s.child[4 * (tile_next / c_tiles / b_tiles) + next] < 0) next = 0, tile_next += gridDim.x;
+                if (tile_next < tiles) aim();
+            }
+        }
+        copies_end();
+    };
+    aim();
+#pragma unroll
+    for (int i = 0; i < T::STAGES - 1; i++) load();
+    int stage = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const int c0 = tile % c_tiles * T::BN, b0 = tile / c_tiles % b_tiles * T::BM, p = tile / c_tiles / b_tiles;
+        const int* child = s.child + 4 * p;
+        float acc[T::MF][T::NF][4], prod[T::MF][T::NF][4];
+#pragma unroll
+        for (int i = 0; i < T::MF; i++)
+#pragma unroll
+            for (int j = 0; j < T::NF; j++)
+#pragma unroll
+                for (int r = 0; r < 4; r++) prod[i][j][r] = 1.0f;
+        int any = 0;
+        for (int q = 0; q < 4 && child[q] >= 0; q++) {
+            int top[2 * T::MF];
+#pragma unroll
+            for (int r = 0; r < 2 * T::MF; r++) top[r] = s.below.top[(size_t)child[q] * s.rows + b0 + m + 8 * r + g];
+            clear<T>(acc);
+            for (int k = 0; k < depth; k += T::BK) {
+                copies_wait<T::STAGES - 2>();
+                __syncthreads();
+                load();
+                const float* from = shared + stage * STAGE;
+                multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
+                stage = stage + 1 == T::STAGES ? 0 : stage + 1;
+            }
+#pragma unroll
+            for (int r = 0; r < 2 * T::MF; r++) {
+                if (top[r] < 0) continue;
+                any |= 1 << r;
+                const float by = inverse(top[r]);
+#pragma unroll
+                for (int j = 0; j < T::NF; j++) prod[r / 2][j][r % 2 * 2] *= acc[r / 2][j][r % 2 * 2] * by, prod[r / 2][j][r % 2 * 2 + 1] *= acc[r / 2][j][r % 2 * 2 + 1] * by;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 2 * T::MF; r++) {
+            const size_t row = (size_t)p * s.rows + b0 + m + 8 * r + g;
+            float largest = 0.0f;
+#pragma unroll
+            for (int j = 0; j < T::NF; j++) {
+                const int c = c0 + n + 8 * j + 2 * t;
+                float2 both = make_float2(prod[r / 2][j][r % 2 * 2], prod[r / 2][j][r % 2 * 2 + 1]);
+                if (c >= s.above.real) both.x = 0.0f;
+                if (c + 1 >= s.above.real) both.y = 0.0f;
+                largest = fmaxf(largest, fmaxf(both.x, both.y));
+                if (c < s.above.wide) *(float2*)(s.above.phi + row * s.above.wide + c) = make_float2(kept(both.x), kept(both.y));
+            }
+            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+            const bool seen = (any >> r & 1) && (s.above.drop == 0 || s.above.drop[row] == 0);
+            if (t == 0 && seen) atomicMax(s.above.top + row, __float_as_int(largest));
+        }
+        if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2) score_up(const __grid_constant__ Mix s) {
+    score_tiles<Shape<128, 64, 32, 32, 32, 3, 1>>(s);
 }
 
 // φ of a node that is the product of at most four others. A warp a row.
@@ -153,7 +251,7 @@ extern "C" __global__ void join_up(const __grid_constant__ Join s) {
         for (int k = 0; k < 4; k++) x[k] = by[k] < 0.0f ? 1.0f : s.below.phi[from[k] * wide + c] * by[k];
         float all = c < s.above.real ? (x[0] * x[1]) * (x[2] * x[3]) : 0.0f;
         largest = fmaxf(largest, all);
-        s.above.phi[row * wide + c] = all;
+        s.above.phi[row * wide + c] = kept(all);
         if (s.others == 0) continue;
         float o[4] = {x[1] * (x[2] * x[3]), x[0] * (x[2] * x[3]), x[3] * (x[0] * x[1]), x[2] * (x[0] * x[1])};
         for (int k = 0; k < 4; k++)
@@ -164,137 +262,4 @@ extern "C" __global__ void join_up(const __grid_constant__ Join s) {
     s.above.top[row] = seen && any ? __float_as_int(largest) : -1;
     s.above.scale[row] = scale;
     s.above.lost[row] = lost;
-}
-
-// Leaf families as tables: a coordinate is normal (values = 0; for each component μ, 1/σ, −log σ − ½ log 2π and log σ)
-// or has log-probabilities (V, M).
-struct Leaves {
-    Layer layer;
-    const float* frame;    // (B, D), NaN is missing
-    const float* tables;
-    const int* inputs;     // places in the frame, −1 outside it
-    const int* first;      // (positions + 1): where a position's inputs start
-    const int* family;     // (positions): its family's first coordinate
-    const int* values;     // (coordinates)
-    const int* offset;     // (coordinates): into the tables, a multiple of 4
-    int rows, samples, frame_len; // samples: rows that are not there only to fill up
-    int dense;                    // also where nothing is observed
-};
-
-#define MISSING __int_as_float(0x7fffffff)
-
-__device__ __forceinline__ float observed(const Leaves& s, int input, int b) {
-    int place = s.inputs[input];
-    return place < 0 ? MISSING : s.frame[(size_t)b * s.frame_len + place];
-}
-
-// log p(x|d) in f64 of one coordinate; its table is f32.
-__device__ __noinline__ double log_density(const Leaves& s, int coordinate, int d, float x) {
-    const float* table = s.tables + s.offset[coordinate];
-    if (s.values[coordinate] > 0) return table[(int)x * s.layer.real + d];
-    double log_sigma = table[4 * d + 3], z = ((double)x - table[4 * d]) * exp(-log_sigma);
-    return -0.5 * z * z - log_sigma - HALF_LOG_TAU;
-}
-
-// log φ⁰(d) in f64.
-__device__ __noinline__ double log_leaf(const Leaves& s, int i, int b, int d) {
-    double sum = 0.0;
-    for (int k = 0; k < s.first[i + 1] - s.first[i]; k++) {
-        float x = observed(s, s.first[i] + k, b);
-        if (!isnan(x)) sum += log_density(s, s.family[i] + k, d, x);
-    }
-    return sum;
-}
-
-#define SAMPLES 64 // a block takes one position and so many samples, one a thread
-#define AT_ONCE 32 // components in registers
-#define NUMBERS 4  // inputs asked for at once
-
-#if TF32
-#define EXP __expf
-#else
-#define EXP expf
-#endif
-
-// log φ⁰ of components d0 …; says whether anything is observed.
-__device__ __forceinline__ bool log_leaves(const Leaves& s, int i, int b, int d0, float (&log_prob)[AT_ONCE]) {
-    const int start = s.first[i], count = s.first[i + 1] - start, coordinate = s.family[i], m = s.layer.real;
-    bool seen = false;
-#pragma unroll
-    for (int d = 0; d < AT_ONCE; d++) log_prob[d] = 0.0f;
-    for (int k0 = 0; k0 < count; k0 += NUMBERS) {
-        float x[NUMBERS];
-#pragma unroll
-        for (int k = 0; k < NUMBERS; k++) x[k] = b < s.samples && k0 + k < count ? observed(s, start + k0 + k, b) : MISSING;
-#pragma unroll
-        for (int k = 0; k < NUMBERS; k++) {
-            if (k0 + k >= count) break;
-            const float* table = s.tables + s.offset[coordinate + k0 + k];
-            const bool there = !isnan(x[k]);
-            seen |= there;
-            if (s.values[coordinate + k0 + k] > 0) {
-                if (!there) continue;
-#pragma unroll
-                for (int d = 0; d < AT_ONCE; d++) log_prob[d] += table[(int)x[k] * m + min(d0 + d, m - 1)];
-                continue;
-            }
-            const float one = there ? 1.0f : 0.0f, value = there ? x[k] : 0.0f;
-#pragma unroll
-            for (int d = 0; d < AT_ONCE; d++) {
-                const float4 p = *(const float4*)(table + 4 * min(d0 + d, m - 1)); // beyond m: not used
-                const float z = (value - p.x) * p.y;
-                log_prob[d] = fmaf(one, fmaf(-0.5f * z, z, p.z), log_prob[d]);
-            }
-        }
-    }
-    return seen;
-}
-
-extern "C" __global__ void __launch_bounds__(SAMPLES) leaves_up(const __grid_constant__ Leaves s) {
-    __shared__ float4 tile[SAMPLES][AT_ONCE / 4 + 1];
-    const int t = threadIdx.x, m = s.layer.real, wide = s.layer.wide;
-    const int i = blockIdx.x / (s.rows / SAMPLES), b0 = blockIdx.x % (s.rows / SAMPLES) * SAMPLES, b = b0 + t;
-    const size_t row = (size_t)i * s.rows + b;
-    float log_prob[AT_ONCE], largest = -__int_as_float(0x7f800000);
-    bool seen = false;
-    for (int d0 = 0; d0 < m; d0 += AT_ONCE) {
-        seen = log_leaves(s, i, b, d0, log_prob);
-#pragma unroll
-        for (int d = 0; d < AT_ONCE; d++)
-            if (d0 + d < m && !(log_prob[d] <= largest)) largest = log_prob[d]; // also if it is NaN
-    }
-    seen = (seen || (s.dense && b < s.samples)) && (s.layer.drop == 0 || s.layer.drop[row] == 0);
-    double scale = largest;
-    float lost = TINY;
-    const bool outlier = seen && !(largest >= -1000.0f); // differences of f32 would lose the distance between components
-    if (outlier) {
-        scale = -__longlong_as_double(0x7ff0000000000000ll);
-#pragma unroll 1
-        for (int d = 0; d < m; d++) scale = fmax(scale, log_leaf(s, i, b, d));
-    }
-    const bool finite = isfinite(scale);
-    if (outlier && !finite) lost = __int_as_float(0x7f800000);
-    s.layer.top[row] = seen ? 0x3f000000 : -1; // ½: divided by 1
-    s.layer.scale[row] = finite ? scale : 0.0;
-    s.layer.lost[row] = lost;
-    for (int d0 = 0; d0 < wide; d0 += AT_ONCE) {
-        if (m > AT_ONCE) log_leaves(s, i, b, d0, log_prob); // else it is still there
-        auto mantissa = [&](int d) {
-            const float value = seen ? EXP(log_prob[d] - largest) : 1.0f;
-            return d0 + d < m ? value : 0.0f;
-        };
-#pragma unroll
-        for (int d = 0; d < AT_ONCE; d += 4) tile[t][d / 4] = make_float4(mantissa(d), mantissa(d + 1), mantissa(d + 2), mantissa(d + 3));
-        if (outlier)
-#pragma unroll 1
-            for (int d = 0; d < AT_ONCE && d0 + d < m; d++)
-                ((float*)tile[t])[d] = finite ? expf((float)(log_leaf(s, i, b, d0 + d) - scale)) : 0.0f;
-        __syncthreads();
-#pragma unroll
-        for (int at = t; at < SAMPLES * AT_ONCE / 4; at += SAMPLES) {
-            const int r = at / (AT_ONCE / 4), q = at % (AT_ONCE / 4);
-            if (d0 + 4 * q < wide) *(float4*)(s.layer.phi + ((size_t)i * s.rows + b0 + r) * wide + d0 + 4 * q) = tile[r][q];
-        }
-        __syncthreads();
-    }
 }

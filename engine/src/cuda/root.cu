@@ -1,0 +1,236 @@
+// The class root: scores, the objective, and down again.
+
+// What one sample costs.
+struct Cost {
+    double discriminative, generative, weight;
+    int correct, labelled, doubtful, padding;
+};
+
+struct Root {
+    const Layer* tops;    // (trees): layers of one node
+    const int* left;      // (trees): first column of each tree
+    const float* weights; // (K, columns)
+    const double* prior;  // (K), logarithms
+    const int* label;
+    const float* weight;
+    const Numbers* numbers;
+    const Clock* clock;
+    float* psi;     // (B, wide K)
+    float* dpsi;    // (B, wide K)
+    float* factor;  // (B, trees)
+    float* lost;    // (B)
+    double* score;  // (B, K)
+    Cost* cost;     // (B)
+    u8* doubtful;   // (B)
+    const float* seeds; // (B, K): given, or null where they follow from the objective
+    float* doubt;       // (B, K): of each class, where rows are the identity
+    double beta;
+    int columns, classes, wide, trees, rows, samples, down, likelihood;
+};
+
+__device__ double log_sum(const double* score, const double* prior, int classes, int lane) {
+    double top = -__longlong_as_double(0x7ff0000000000000ll), sum = 0.0;
+    for (int y = lane; y < classes; y += 32) top = fmax(top, score[y] + prior[y]);
+    for (int step = 16; step > 0; step /= 2) top = fmax(top, __shfl_xor_sync(~0u, top, step));
+    if (!isfinite(top)) return top;
+    for (int y = lane; y < classes; y += 32) sum += exp(score[y] + prior[y] - top);
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+    return top + log(sum);
+}
+
+// Loss of one sample, and its seeds by `seed(y, value)`; a warp.
+template <class Seed>
+__device__ void objective(const Root& s, int b, const double* score, int lane, Seed seed) {
+    const int label = s.label[b];
+    const double weight = s.weight[b], by = s.numbers[s.clock->slot].by;
+    const double whole = log_sum(score, s.prior, s.classes, lane);
+    int beaten = 0;
+    for (int y = lane; y < s.classes; y += 32) {
+        const double joint = score[y] + s.prior[y], posterior = exp(joint - whole), hit = y == label ? 1.0 : 0.0;
+        double value = posterior;
+        if (s.likelihood && label >= 0) value = hit;
+        if (!s.likelihood) value = label >= 0 ? posterior - hit - s.beta * posterior : -s.beta * posterior;
+        seed(y, (float)(weight * value) * (float)by);
+        if (label >= 0 && y != label && !(joint < score[label] + s.prior[label])) beaten = 1;
+    }
+    beaten = __any_sync(~0u, beaten);
+    if (lane > 0) return;
+    Cost cost = {};
+    cost.weight = weight;
+    cost.generative = -weight * whole;
+    if (label >= 0) {
+        cost.discriminative = weight * (whole - score[label] - s.prior[label]);
+        cost.correct = !beaten;
+        cost.labelled = 1;
+    }
+    s.cost[b] = cost;
+}
+
+#define CLASSES 10
+
+// Class scores; for training also the objective, dψ of the classes and dφ of the tops. A warp a sample.
+extern "C" __global__ void root(const __grid_constant__ Root s) {
+    const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (b >= s.rows) return;
+    double most = -__longlong_as_double(0x7ff0000000000000ll);
+    bool seen = false;
+    for (int t = 0; t < s.trees; t++) {
+        int top = s.tops[t].top[b];
+        seen |= top >= 0;
+        most = fmax(most, top < 0 ? 0.0 : s.tops[t].scale[b] + exponent(top));
+    }
+    float lost = s.trees > 1 ? TINY : 0.0f;
+    for (int t = 0; t < s.trees; t++) {
+        const Layer& layer = s.tops[t];
+        const int top = layer.top[b];
+        const double scale = top < 0 ? 0.0 : layer.scale[b] + exponent(top);
+        const float factor = s.trees == 1 ? 1.0f : (float)exp(scale - most);
+        if (top >= 0) lost += lost_after(layer.lost[b], top) * factor;
+        else
+            for (int a = lane; a < layer.real; a += 32) layer.phi[(size_t)b * layer.wide + a] = 1.0f;
+        if (lane == 0) s.factor[(size_t)b * s.trees + t] = factor;
+    }
+    __syncwarp();
+    double* score = s.score + (size_t)b * s.classes;
+    float* psi = s.psi + (size_t)b * s.wide;
+    for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // so many at once
+        float sum[CLASSES];
+#pragma unroll
+        for (int y = 0; y < CLASSES; y++) sum[y] = 0.0f;
+        for (int t = 0; t < s.trees; t++) {
+            const Layer& layer = s.tops[t];
+            const float by = s.factor[(size_t)b * s.trees + t] * inverse(layer.top[b]);
+            const float *w = s.weights + (size_t)y0 * s.columns + s.left[t], *phi = layer.phi + (size_t)b * layer.wide;
+#pragma unroll 4
+            for (int a = lane; a < layer.real; a += 32) {
+                const float value = phi[a] * by;
+#pragma unroll
+                for (int y = 0; y < CLASSES; y++)
+                    if (y0 + y < s.classes) sum[y] += w[(size_t)y * s.columns + a] * value;
+            }
+        }
+#pragma unroll
+        for (int y = 0; y < CLASSES; y++)
+            for (int step = 16; step > 0; step /= 2) sum[y] += __shfl_xor_sync(~0u, sum[y], step);
+        float own = 0.0f; // a logarithm for each lane, not one after another
+#pragma unroll
+        for (int y = 0; y < CLASSES; y++)
+            if (lane == y) own = sum[y];
+        if (lane < CLASSES && y0 + lane < s.classes) {
+            psi[y0 + lane] = own;
+            score[y0 + lane] = seen ? log((double)own) + most : 0.0;
+        }
+    }
+    if (lane == 0) s.lost[b] = lost;
+    if (!s.down) return;
+    __syncwarp();
+    float* dpsi = s.dpsi + (size_t)b * s.wide;
+    if (b >= s.samples) {
+        for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
+    } else {
+        double harm = 0.0;
+        auto note = [&](int y, float seed) {
+            dpsi[y] = psi[y] > TINY ? seed / psi[y] : 0.0f;
+            harm += (double)fabsf(seed) * lost / psi[y];
+        };
+        if (s.seeds != 0) {
+            for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
+        } else {
+            objective(s, b, score, lane, note);
+            for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
+            const bool doubtful = !(harm <= 1e-3);
+            if (lane == 0) s.doubtful[b] = doubtful;
+            if (doubtful)
+                for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f; // computed again in log space
+        }
+        for (int y = s.classes + lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
+    }
+    __syncwarp();
+    for (int t = 0; t < s.trees; t++) {
+        const Layer& layer = s.tops[t];
+        const float by = s.factor[(size_t)b * s.trees + t];
+        for (int a = lane; a < layer.wide; a += 32) {
+            float sum = 0.0f;
+#pragma unroll 10
+            for (int y = 0; y < s.classes && a < layer.real; y++) sum += s.weights[(size_t)y * s.columns + s.left[t] + a] * dpsi[y];
+            layer.dphi[(size_t)b * layer.wide + a] = sum * by;
+        }
+    }
+}
+
+// The same where class rows are the identity: a class shares nothing with the others, so its product over the top's
+// children is taken alone, with a scale of its own (`root.rs`). tops[0] is the top, tops[1] has ψ of its children.
+extern "C" __global__ void class_root(const __grid_constant__ Root s) {
+    const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (b >= s.rows) return;
+    const Layer &top = s.tops[0], &parts = s.tops[1];
+    const double infinite = __longlong_as_double(0x7ff0000000000000ll);
+    const bool out = top.drop != 0 && top.drop[b] != 0;
+    double *score = s.score + (size_t)b * s.classes, most = -infinite;
+    float *psi = s.psi + (size_t)b * s.wide, *doubts = s.doubt + (size_t)b * s.classes;
+    bool seen = false;
+    for (int y = 0; y < s.classes; y++) {
+        double sum = 0.0, doubt = 0.0;
+        for (int j0 = lane; j0 < parts.nodes && !out; j0 += 256) { // eight factors, none below 10⁻³⁸
+            double product = 1.0;
+            for (int j = j0; j < min(j0 + 256, parts.nodes); j += 32) {
+                const size_t row = (size_t)j * s.rows + b;
+                if (parts.top[row] < 0) continue;
+                const float factor = parts.phi[row * parts.wide + y];
+                product *= factor;
+                doubt += factor > TINY ? (double)(parts.lost[row] / factor) : infinite;
+                sum += parts.scale[row];
+                seen = true;
+            }
+            sum += log(product);
+        }
+        for (int step = 16; step > 0; step /= 2) {
+            sum += __shfl_xor_sync(~0u, sum, step);
+            doubt += __shfl_xor_sync(~0u, doubt, step);
+        }
+        most = fmax(most, sum);
+        if (lane == 0) score[y] = sum, doubts[y] = (float)doubt;
+    }
+    seen = __any_sync(~0u, seen);
+    __syncwarp();
+    double lost = 0.0;
+    for (int y = lane; y < s.wide; y += 32) {
+        const float value = y < s.classes ? (float)exp(score[y] - most) : 0.0f;
+        psi[y] = value;
+        top.phi[(size_t)b * top.wide + y] = value;
+        if (value > 0.0f) lost += (double)value * doubts[y];
+    }
+    for (int step = 16; step > 0; step /= 2) lost += __shfl_xor_sync(~0u, lost, step);
+    if (lane == 0) {
+        top.top[b] = seen ? 0x3f000000 : -1;
+        top.scale[b] = most;
+        s.factor[b] = 1.0f;
+        s.lost[b] = (float)lost + TINY;
+    }
+    if (!s.down) return;
+    float* seeds = s.dpsi + (size_t)b * s.wide;
+    double harm = 0.0;
+    auto note = [&](int y, float seed) {
+        seeds[y] = seed;
+        if (seed != 0.0f) harm += (double)fabsf(seed) * doubts[y];
+    };
+    if (b < s.samples && s.seeds != 0)
+        for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
+    bool still = b >= s.samples;
+    if (b < s.samples && s.seeds == 0) {
+        objective(s, b, score, lane, note);
+        for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
+        still = !(harm <= 1e-3); // computed again in log space
+        if (lane == 0) s.doubtful[b] = still;
+    }
+    __syncwarp();
+    for (int i = lane; i < parts.nodes * parts.wide; i += 32) {
+        const int y = i % parts.wide;
+        const size_t row = (size_t)(i / parts.wide) * s.rows + b;
+        const int bits = parts.top[row];
+        const float factor = parts.phi[row * parts.wide + y];
+        const bool none = still || out || bits < 0 || y >= s.classes || !(factor > TINY);
+        parts.dphi[row * parts.wide + y] = none ? 0.0f : seeds[y] / (factor * inverse(bits));
+    }
+}
+
