@@ -23,8 +23,8 @@ use sumout::train::{Data, Proceed, Trainer};
 /// How long Python is not heard.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// From here on one tree is enough; fewer rows gain from three that were trained apart.
-const MANY_ROWS: usize = 1_000;
+/// From so many images on one tree is enough.
+const MANY_IMAGES: usize = 1_000;
 
 /// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
 ///
@@ -54,7 +54,11 @@ pub fn train(
     let kinds: Vec<Kind> = categories.iter().map(kind).collect();
     let about: About = parse(about)?;
     let (plan, changes): (Value, Value) = (parse(plan)?, parse(settings)?);
-    let trees = size(&plan, "trees")?.unwrap_or(if data.labels.len() < MANY_ROWS { 3 } else { 1 });
+    let usual = match data.labels.len() {
+        MANY_IMAGES.. if image_shape.is_some() => 1,
+        rows => tables::trees(rows),
+    };
+    let trees = size(&plan, "trees")?.unwrap_or(usual);
     let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
     let settings = laid_over(&chosen.settings, &changes)?;
     let start = |tree: usize| -> PyResult<Trainer> {
