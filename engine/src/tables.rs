@@ -96,7 +96,7 @@ pub fn trees(rows: usize) -> usize {
 /// Rate, generative weight and holes, like the sizes of [`ColumnPlan::for_rows`], were chosen on splits of digits, iris,
 /// wine, breast cancer and made-up tables, some of which the benchmark of the Python package judges. Steps, penalty,
 /// floor and the leaves' rate were chosen later on tables that it does not judge: other waveforms and clusters, diabetes
-/// in three classes and shrunken MNIST, of 130 to 10,000 rows, with 0 to 90 % of the numbers missing. What helped most is
+/// in three classes and shrunken MNIST, of 130 to 7,500 rows, with 0 to 90 % of the numbers missing. What helped most is
 /// the penalty λ, which keeps a model from learning noise by heart; that it fades from 10,000 rows on is a guess. Next
 /// are wide leaves (the floor of the variance) that learn as fast as the rest. A larger generative weight gained nothing.
 pub fn settings(rows: usize) -> Settings {
