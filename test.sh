@@ -61,7 +61,7 @@ step cargo fmt --all --check
 step cargo clippy --release --workspace --all-targets --locked -- -D warnings
 tests cargo test --release --workspace --locked
 # With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
-step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli --features cuda -- -D warnings
+step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 # With Parquet; not optimised, which builds twice as fast.
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-cli --features parquet --lib parquet

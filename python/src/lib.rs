@@ -1,17 +1,19 @@
 //! Thin glue: arrays in, arrays out, errors as Python's exceptions. Everything scikit-learn is in `sumout/*.py`.
 
+mod device;
 mod model;
 mod rows;
 mod threads;
 mod training;
 
-use pyo3::exceptions::{PyFloatingPointError, PyValueError};
+use pyo3::exceptions::{PyFloatingPointError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// What the engine says, as the exception that Python programmers expect.
 fn exception(error: sumout::Error) -> PyErr {
     match error {
         sumout::Error::Diverged { .. } => PyFloatingPointError::new_err(error.to_string()),
+        sumout::Error::Device(_) => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }
 }
@@ -19,6 +21,7 @@ fn exception(error: sumout::Error) -> PyErr {
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
+    module.add_function(wrap_pyfunction!(device::check_device, module)?)?;
     module.add_function(wrap_pyfunction!(rows::distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(training::go_on, module)?)?;

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError};
+use sumout::device::{Device, Precision};
 use sumout::leaves::values_of;
 use sumout::model_file;
 use sumout::queries::Predictor;
@@ -25,6 +26,13 @@ impl Model {
     /// Prepares a model in a pool of ours: the one that rayon has for all would be dead after a fork.
     pub fn new(model: sumout::Model) -> PyResult<Self> {
         let predictor = pool(1)?.install(|| Predictor::new(model));
+        Ok(Self { predictor: Mutex::new(predictor) })
+    }
+
+    /// Lets a device answer.
+    pub fn on(self, device: Device) -> PyResult<Self> {
+        let mut predictor = self.predictor.into_inner().unwrap_or_else(PoisonError::into_inner);
+        predictor.use_device(device, Precision::F32).map_err(exception)?;
         Ok(Self { predictor: Mutex::new(predictor) })
     }
 

@@ -1,5 +1,6 @@
 //! Training without the interpreter's lock, which is taken a few times a second to tell how far it is and to hear Ctrl-C.
 
+use crate::device::ready;
 use crate::exception;
 use crate::model::Model;
 use crate::threads::pool;
@@ -9,6 +10,7 @@ use pyo3::prelude::*;
 use rayon::ThreadPool;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use sumout::device::{Device, Precision};
 use sumout::images;
 use sumout::model::About;
 use sumout::presets::Preset;
@@ -16,13 +18,13 @@ use sumout::settings::Settings;
 use sumout::start::start_leaves;
 use sumout::structure::{Kind, Structure};
 use sumout::tables::{self, ColumnPlan};
-use sumout::train::{Data, Trainer};
+use sumout::train::{Data, Proceed, Trainer};
 
 /// How long Python is not heard.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// From here on one tree is enough; fewer rows gain from three that were trained apart.
-const MANY_ROWS: usize = 1_000;
+/// From so many images on one tree is enough.
+const MANY_IMAGES: usize = 1_000;
 
 /// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
 ///
@@ -30,7 +32,7 @@ const MANY_ROWS: usize = 1_000;
 /// `settings` are JSON objects laid over what suits the data, `about` is the JSON of names.
 /// `heard(step, steps, objective)` is called now and then.
 #[pyfunction]
-#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, plan, settings, about, threads, heard))]
+#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, plan, settings, about, device, threads, heard))]
 pub fn train(
     py: Python<'_>,
     values: PyReadonlyArray2<'_, f32>,
@@ -42,16 +44,21 @@ pub fn train(
     plan: &str,
     settings: &str,
     about: &str,
+    device: &str,
     threads: usize,
-    heard: Option<Bound<'_, PyAny>>,
+    heard: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
-    let pool = pool(threads)?;
+    let (pool, device) = (pool(threads)?, ready(device)?);
     let kind = |&count: &u32| if count == 0 { Kind::Gaussian } else { Kind::Categorical(count) };
     let kinds: Vec<Kind> = categories.iter().map(kind).collect();
     let about: About = parse(about)?;
     let (plan, changes): (Value, Value) = (parse(plan)?, parse(settings)?);
-    let trees = size(&plan, "trees")?.unwrap_or(if data.labels.len() < MANY_ROWS { 3 } else { 1 });
+    let usual = match data.labels.len() {
+        MANY_IMAGES.. if image_shape.is_some() => 1,
+        rows => tables::trees(rows),
+    };
+    let trees = size(&plan, "trees")?.unwrap_or(usual);
     let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
     let settings = laid_over(&chosen.settings, &changes)?;
     let start = |tree: usize| -> PyResult<Trainer> {
@@ -67,14 +74,14 @@ pub fn train(
     let mut models = Vec::with_capacity(trees);
     for tree in 0..trees {
         let trainer = py.detach(|| pool.install(|| start(tree)))?;
-        models.push(learn(py, trainer, &data, &pool, heard.as_ref(), (tree, trees))?);
+        models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree, trees))?);
     }
-    Model::new(pool.install(|| sumout::Model::mixture(models)).map_err(exception)?)
+    Model::new(pool.install(|| sumout::Model::mixture(models)).map_err(exception)?)?.on(device)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
 #[pyfunction]
-#[pyo3(signature = (model, values, labels, weights, prior, settings, threads, heard))]
+#[pyo3(signature = (model, values, labels, weights, prior, settings, device, threads, heard))]
 pub fn go_on(
     py: Python<'_>,
     model: &Model,
@@ -83,16 +90,17 @@ pub fn go_on(
     weights: PyReadonlyArray1<'_, f32>,
     prior: Vec<f64>,
     settings: &str,
+    device: &str,
     threads: usize,
-    heard: Option<Bound<'_, PyAny>>,
+    heard: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
-    let (mut model, pool) = (model.look(Clone::clone), pool(threads)?);
+    let (mut model, pool, device) = (model.look(Clone::clone), pool(threads)?, ready(device)?);
     pool.install(|| data.check(&model)).map_err(exception)?;
     model.set_prior(&prior).map_err(exception)?;
     let settings = laid_over(&tables::settings(data.labels.len()), &parse(settings)?)?;
     let trainer = pool.install(|| Trainer::with_model(model, settings)).map_err(exception)?;
-    Model::new(learn(py, trainer, &data, &pool, heard.as_ref(), (0, 1))?)
+    Model::new(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (0, 1))?)?.on(device)
 }
 
 /// Trains to the end: run `index` of `runs`, which are told as one.
@@ -100,21 +108,49 @@ fn learn(
     py: Python<'_>,
     mut trainer: Trainer,
     data: &Data<'_>,
-    pool: &ThreadPool,
-    heard: Option<&Bound<'_, PyAny>>,
+    (device, pool): (Device, &ThreadPool),
+    heard: Option<&Py<PyAny>>,
     (index, runs): (usize, usize),
 ) -> PyResult<sumout::Model> {
     let Settings { steps, generative, .. } = *trainer.settings();
+    let tell = |py: Python<'_>, step: usize, objective: f64| -> PyResult<()> {
+        py.check_signals()?;
+        let told = heard.map(|heard| heard.call1(py, (index * steps + step, runs * steps, objective)));
+        told.transpose().map(drop)
+    };
+    if device != Device::Cpu {
+        return learn_on_card(py, trainer, data, device, tell);
+    }
     while trainer.steps_done() < steps {
         let trainer = &mut trainer;
         let objective = py.detach(|| pool.install(|| some_steps(trainer, data, steps, generative)));
-        py.check_signals()?;
-        let objective = objective.map_err(exception)?;
-        if let Some(heard) = heard {
-            heard.call1((index * steps + trainer.steps_done(), runs * steps, objective))?;
-        }
+        tell(py, trainer.steps_done(), objective.map_err(exception)?)?;
     }
     Ok(trainer.into_model())
+}
+
+/// The same on a GPU, which is given the data once; signals are for this thread, so it is not one of the pool.
+fn learn_on_card(
+    py: Python<'_>,
+    mut trainer: Trainer,
+    data: &Data<'_>,
+    device: Device,
+    tell: impl Fn(Python<'_>, usize, f64) -> PyResult<()> + Sync,
+) -> PyResult<sumout::Model> {
+    let (mut told, mut failed) = (Instant::now(), Ok(()));
+    let done = py.detach(|| {
+        trainer.use_device(device, Precision::Tf32)?;
+        trainer.run(data, None, &mut |_, progress| {
+            if failed.is_ok() && (told.elapsed() > PATIENCE || progress.step == progress.steps) {
+                failed = Python::attach(|py| tell(py, progress.step, progress.objective));
+                told = Instant::now();
+            }
+            if failed.is_ok() { Proceed::Continue } else { Proceed::Stop }
+        })?;
+        Ok(trainer.into_model())
+    });
+    failed?;
+    done.map_err(exception)
 }
 
 /// Steps for a moment; the last one's objective a row.

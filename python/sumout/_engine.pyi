@@ -41,6 +41,9 @@ class Model:
         self, tree: int, level: int, node: int, channel: int, count: int | None, seed: int, threads: int
     ) -> Rows: ...
 
+def check_device(name: str) -> None:
+    """Says what is wrong with a device before work starts."""
+
 def distinct_rows(
     values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64], threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
@@ -54,6 +57,7 @@ def train(
     plan: str,
     settings: str,
     about: str,
+    device: str,
     threads: int,
     heard: Heard | None,
 ) -> Model: ...
@@ -64,6 +68,7 @@ def go_on(
     weights: NDArray[np.float32],
     prior: list[float],
     settings: str,
+    device: str,
     threads: int,
     heard: Heard | None,
 ) -> Model: ...

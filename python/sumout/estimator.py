@@ -34,7 +34,8 @@ class TMM(BaseEstimator):
     random_state : the same gives the same model, whatever the number of threads
     n_jobs : threads; None is OMP_NUM_THREADS (joblib's processes set it) or one a core, -1 one a core
     verbose : 1 shows a bar
-    device : 'cpu', or 'cuda' where the package was built with it
+    device : 'cpu', or where the package was built with it 'cuda' (or 'cuda:1'), to train and to answer; what was loaded or
+        unpickled answers on the processor
     """
 
     image_shape: Any
@@ -133,6 +134,7 @@ class TMM(BaseEstimator):
             json.dumps(self._given("components", "channels", "trees")),
             json.dumps({**self._given(*self._settings), "seed": self._seed()}),
             json.dumps(about),
+            self.device,
             self._threads(),
             Bar() if self.verbose else None,
         )
@@ -153,6 +155,7 @@ class TMM(BaseEstimator):
             weights,
             counts,
             json.dumps(settings),
+            self.device,
             self._threads(),
             Bar() if self.verbose else None,
         )
@@ -183,10 +186,7 @@ class TMM(BaseEstimator):
         return max(0, self.n_jobs)
 
     def _check_device(self) -> None:
-        if self.device == "cuda":
-            raise RuntimeError("device='cuda': this package was built without CUDA; use device='cpu'")
-        if self.device != "cpu":
-            raise ValueError(f"device: expected 'cpu' or 'cuda', got {self.device!r}")
+        _engine.check_device(self.device)
 
     # Questions.
 

@@ -1,5 +1,7 @@
 """Every mistake gets an exception that says what was expected and what came."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,7 +94,7 @@ def test_weights():
         ({"channels": 2.5}, "channels: expected a whole number from 1, got 2.5"),
         ({"trees": "two"}, 'trees: expected a whole number from 1, got "two"'),
         ({"n_jobs": 0}, "n_jobs: expected"),
-        ({"device": "tpu"}, "device: expected 'cpu' or 'cuda', got 'tpu'"),
+        ({"device": "tpu"}, "device: expected cpu, cuda or cuda:1, got tpu"),
         ({"image_shape": (2, 2)}, "image_shape"),
         ({"image_shape": (3,)}, "image_shape: expected (height, width)"),
         ({"categorical_features": [7]}, "categorical_features: expected"),
@@ -103,8 +105,14 @@ def test_parameters(settings, words):
     fails(ValueError, words, TMMClassifier(**{"steps": 5, **settings}).fit, X, y)
 
 
-def test_a_device_that_is_not_built_in():
-    fails(RuntimeError, "device='cuda': this package was built without CUDA", TMMDensity(device="cuda").fit, X)
+def test_a_gpu_computes_the_same_or_the_error_says_why_not():
+    of = lambda device: TMMDensity(device=device, steps=5, random_state=0).fit(X).score_samples(X)
+    try:
+        scores = of("cuda")
+    except RuntimeError as error:
+        assert re.search("device='cuda': this package was built without CUDA|device: no NVIDIA GPU here", str(error))
+    else:
+        np.testing.assert_allclose(scores, of("cpu"), rtol=1e-2)
 
 
 def test_training_that_diverges():
