@@ -37,18 +37,19 @@ pub fn squares(records: &[Record]) -> String {
     chart("Accuracy in % when squares are missing", "number × width²", &lines(records, &squares), squares)
 }
 
-/// Means over seeds, the best at the end first.
+/// Means over seeds, the best over all columns first: a method has the same colour in both charts.
 fn lines(records: &[Record], part: &Range<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     for record in &compared(records) {
         for (row, runs) in rows(record) {
             let name = if row.is_empty() { record.title.clone() } else { format!("{}, {row}", record.title) };
-            lines.push(Line { name, points: part.clone().map(|column| mean_and_spread(&runs, column).0).collect() });
+            let mean = |column: usize| mean_and_spread(&runs, column).0;
+            let all: f64 = (0..columns::all().len()).map(mean).sum();
+            lines.push((all, Line { name, points: part.clone().map(mean).collect() }));
         }
     }
-    let mean = |line: &Line| line.points.iter().sum::<f64>();
-    lines.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
-    lines
+    lines.sort_by(|a, b| b.0.total_cmp(&a.0));
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 fn chart(title: &str, below: &str, lines: &[Line], part: Range<usize>) -> String {
