@@ -179,15 +179,16 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
     };
 #pragma unroll
     for (int turn = 0; turn < T::STAGES - 1; turn++) load(turn);
-    for (int turn = 0; part.from + group + turn * T::GROUPS < part.until; turn++) {
+    for (int turn = 0; part.from + turn * T::GROUPS < part.until; turn++) { // as often for each group
+        const bool mine = part.from + group + turn * T::GROUPS < part.until;
         float* now = stage + turn % T::STAGES * STAGE;
         copies_wait<T::STAGES - 2>();
         group_sync<T>(group);
         load(turn + T::STAGES - 1);
-        combine(now);
+        if (mine) combine(now);
         group_sync<T>(group);
         const float* scale = now + T::BK * (2 * LINE_C + LINE_A + 2);
-        multiply<T, 1, LINE_C, 1, LINE_A, true>(acc, now + m, now + 2 * T::BK * LINE_C + n, scale);
+        if (mine) multiply<T, 1, LINE_C, 1, LINE_A, true>(acc, now + m, now + 2 * T::BK * LINE_C + n, scale);
     }
     copies_wait<0>();
     __syncthreads();

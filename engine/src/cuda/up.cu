@@ -38,30 +38,28 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
     const int STAGE = (T::BM + T::BN) * T::LINE;
     float acc[T::MF][T::NF][4];
     clear<T>(acc);
-    if (j >= 0) {
-        const float* phi = s.below.phi + ((size_t)j * s.rows + b0) * depth;
-        const float* w = s.weights + ((size_t)s.matrix[j] * s.above.real + c0) * depth;
-        float* stage = shared + group * min(steps, T::STAGES) * STAGE;
-        auto load = [&](int step) {
-            float* to = stage + step % T::STAGES * STAGE;
+    // A group without a child goes through the steps as well, for the barriers' sake.
+    const float* phi = s.below.phi + ((size_t)max(j, 0) * s.rows + b0) * depth;
+    const float* w = s.weights + ((size_t)s.matrix[max(j, 0)] * s.above.real + c0) * depth;
+    float* stage = shared + group * min(steps, T::STAGES) * STAGE;
+    auto load = [&](int step) {
+        float* to = stage + step % T::STAGES * STAGE;
+        if (j >= 0 && step < steps) {
             load_lines<T, T::BM>(to, phi, depth, T::BM, step * T::BK, depth, thread);
             load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, s.above.real - c0, step * T::BK, depth, thread);
-        };
+        }
+        copies_end();
+    };
 #pragma unroll
-        for (int step = 0; step < T::STAGES - 1; step++) {
-            if (step < steps) load(step);
-            copies_end();
-        }
-        for (int step = 0; step < steps; step++) {
-            copies_wait<T::STAGES - 2>();
-            group_sync<T>(group);
-            if (step + T::STAGES - 1 < steps) load(step + T::STAGES - 1);
-            copies_end();
-            const float* from = stage + step % T::STAGES * STAGE;
-            multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
-        }
-        copies_wait<0>();
+    for (int step = 0; step < T::STAGES - 1; step++) load(step);
+    for (int step = 0; step < steps; step++) {
+        copies_wait<T::STAGES - 2>();
+        group_sync<T>(group);
+        load(step + T::STAGES - 1);
+        const float* from = stage + step % T::STAGES * STAGE;
+        if (j >= 0) multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
     }
+    copies_wait<0>();
     __syncthreads();
     const int* top_j = s.below.top + (size_t)(j < 0 ? 0 : j) * s.rows + b0;
     put<T>(shared + group * T::BM * T::OUT, acc, m, n, [&](int row) {
