@@ -1,13 +1,14 @@
 //! The whole circuit on a batch, up to the class scores.
 //!
-//! Level after level, one task is a window of nodes and a chunk of 64 samples: it evaluates the leaves (at the first
-//! level), mixes each child, multiplies them and rescales. Every row is computed alone and every sum has a fixed order,
+//! Level after level, one task is a window of nodes and a chunk of 64 samples, or several where tiles mix them: it
+//! evaluates the leaves (at the first level), mixes each child, multiplies them and rescales. Every row is computed alone and every sum has a fixed order,
 //! so the number of threads changes no bit.
 
 use crate::batch::{Batch, CHUNK, Layer, Rows, for_each_task};
 use crate::device::Scores;
 use crate::kernel::{Then, arch, padded};
 use crate::leaves;
+use crate::mixing::Raised;
 use crate::product::{self, Child, GROUP, Scales, TINY};
 use crate::structure::{ClassRows, Structure, Tree};
 use crate::weights::Prepared;
@@ -103,6 +104,7 @@ fn cut_nodes<'a, T>(buffer: &'a mut [T], layer: &Layer, width: usize) -> Vec<&'a
 struct Task<'a> {
     node: usize,
     word: usize,
+    mask: u64,
     phi: &'a mut [f32],
     log_scale: &'a mut [f64],
     lost: &'a mut [f32],
@@ -177,6 +179,7 @@ impl Activations {
             tasks.push(Task {
                 node,
                 word,
+                mask: above.mask[node * words + word],
                 phi: phi.next().unwrap_or_default(),
                 log_scale: log_scale.next().unwrap_or_default(),
                 lost: lost.next().unwrap_or_default(),
@@ -191,10 +194,7 @@ impl Activations {
         }
         let level = Below { t, l, tree, prepared, batch, layer: below, words: *words, own_phi, own_psi };
         let work = below.rows() * a_wide * c_wide;
-        for_each_task(work, tasks, |task| {
-            let mask = above.mask[task.node * words + task.word];
-            level.task_up(task, mask);
-        });
+        for_each_task(work, level.grouped(tasks), |group| level.group_up(group));
     }
 
     /// Takes the scores of a pass that a GPU has made, and φ of every layer if it was asked for.
@@ -268,43 +268,71 @@ struct Below<'a> {
 }
 
 impl Below<'_> {
-    /// Leaves (at the first level), mixing, product. Where nothing is kept and no child lacks a sample, a child's mixing
-    /// multiplies straight into φ of the window, and ψ never exists.
-    fn task_up(&self, task: Task<'_>, mask: u64) {
-        let Self { l, tree, layer, .. } = *self;
-        let rows = task.lost.len();
-        if rows == 0 {
-            return;
+    /// Tasks by window, where tiles mix them: a matrix is cut once for all samples of a group. As many groups as keep
+    /// the threads busy.
+    fn grouped<'b>(&self, tasks: Vec<Task<'b>>) -> Vec<Vec<Task<'b>>> {
+        const MOST: usize = 4; // of a group, so that its rows stay in the cache
+        let mut each = if self.prepared.levels[self.t][self.l - 1].on_tiles() { MOST.min(self.words) } else { 1 };
+        while each > 1 && tasks.len() / each < 2 * rayon::current_num_threads() {
+            each /= 2;
         }
-        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
-        let children = children_of(tree, l, layer, self.words, task.node, task.word);
-        let whole = children.len() <= GROUP && children.iter().all(|child| child.mask == mask);
-        let straight = !self.own_psi && whole;
-        SCRATCH.with_borrow_mut(|(leaf_rows, psi_rows)| {
-            let phi = if self.own_phi { task.phi } else { scratch_rows(leaf_rows, rows * a_wide) };
-            let psi = match self.own_psi {
-                true => task.psi,
-                false => scratch_rows(psi_rows, if straight { 0 } else { rows * c_wide }),
-            };
-            for (index, (child, &j)) in children.iter().zip(&tree.levels[l - 1].children[task.node]).enumerate() {
-                let (first, count) = (child.first, child.mask.count_ones() as usize);
-                let x = &mut phi[first * a_wide..(first + count) * a_wide];
-                if l == 1 {
-                    let scales = first..first + count;
-                    let (log_scale, lost) = (&mut task.log_scale[scales.clone()], &mut task.lost[scales]);
-                    self.leaf_rows(j as usize, task.word, child.mask, x, log_scale, lost);
-                }
-                let matrix = tree.levels[l - 1].weight_of[j as usize] as usize;
-                let then = if index == 0 || !straight { Then::Replace } else { Then::Multiply };
-                let y = if straight { &mut *task.out } else { &mut psi[first * c_wide..] };
-                self.prepared.levels[self.t][l - 1].upward_into(arch(), matrix, count, x, y, then);
+        let mut groups: Vec<Vec<Task<'_>>> = Vec::new();
+        for task in tasks.into_iter().filter(|task| !task.lost.is_empty()) {
+            match groups.last_mut().filter(|group| group[0].node == task.node && group.len() < each) {
+                Some(group) => group.push(task),
+                None => groups.push(vec![task]),
             }
-            let (children, log_scale, lost) = (&children[..], &*task.log_scale, &*task.lost);
-            let (width, phi, scales) = (c_wide, task.out, task.scales);
-            if straight {
-                arch().dispatch(product::Rescale { width, children, log_scale, lost, phi, scales });
-            } else {
-                arch().dispatch(product::Upward { width, children, mask, psi, log_scale, lost, phi, scales });
+        }
+        groups
+    }
+
+    /// Leaves (at the first level), mixing, product. Where nothing is kept and a child has all samples or none, its
+    /// mixing multiplies straight into φ of the window, and ψ never exists.
+    fn group_up(&self, group: Vec<Task<'_>>) {
+        let Self { l, tree, layer, .. } = *self;
+        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
+        let nodes = &tree.levels[l - 1].children[group[0].node];
+        let children = |task: &Task<'_>| children_of(tree, l, layer, self.words, task.node, task.word);
+        let children: Vec<Vec<Child>> = group.iter().map(children).collect();
+        let there: Vec<usize> = (0..nodes.len()).filter(|&k| children.iter().any(|of| of[k].mask != 0)).collect();
+        let whole = |&k: &usize| group.iter().zip(&children).all(|(task, of)| of[k].mask == task.mask);
+        let straight = !self.own_psi && there.len() <= GROUP && there.iter().all(whole);
+        SCRATCH.with_borrow_mut(|(leaf_rows, psi_rows)| {
+            let mut group: Vec<Task<'_>> = group;
+            if !self.own_phi {
+                let rows = lend(leaf_rows, &group, a_wide);
+                group.iter_mut().zip(rows).for_each(|(task, rows)| task.phi = rows);
+            }
+            if !self.own_psi && !straight {
+                let rows = lend(psi_rows, &group, c_wide);
+                group.iter_mut().zip(rows).for_each(|(task, rows)| task.psi = rows);
+            }
+            for (index, &k) in there.iter().enumerate() {
+                let then = if index == 0 || !straight { Then::Replace } else { Then::Multiply };
+                let mut parts = Vec::with_capacity(group.len());
+                for (task, child) in group.iter_mut().zip(children.iter().map(|of| of[k])) {
+                    let count = child.mask.count_ones() as usize;
+                    let rows = child.first..child.first + count;
+                    let phi = &mut task.phi[rows.start * a_wide..rows.end * a_wide];
+                    if l == 1 {
+                        let (log_scale, lost) = (&mut task.log_scale[rows.clone()], &mut task.lost[rows.clone()]);
+                        self.leaf_rows(nodes[k] as usize, task.word, child.mask, phi, log_scale, lost);
+                    }
+                    let psi = if straight { &mut *task.out } else { &mut task.psi[rows.start * c_wide..] };
+                    parts.push(Raised { count, phi, psi });
+                }
+                let matrix = tree.levels[l - 1].weight_of[nodes[k] as usize] as usize;
+                self.prepared.levels[self.t][l - 1].upward_into(arch(), matrix, &mut parts, then);
+            }
+            for (task, children) in group.into_iter().zip(&children) {
+                let (log_scale, lost) = (&*task.log_scale, &*task.lost);
+                let (width, mask, psi, phi, scales) = (c_wide, task.mask, &*task.psi, task.out, task.scales);
+                if straight {
+                    let children = &there.iter().map(|&k| children[k]).collect::<Vec<_>>();
+                    arch().dispatch(product::Rescale { width, children, log_scale, lost, phi, scales });
+                } else {
+                    arch().dispatch(product::Upward { width, children, mask, psi, log_scale, lost, phi, scales });
+                }
             }
         });
     }
@@ -322,7 +350,9 @@ thread_local! {
     static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-fn scratch_rows(scratch: &mut Vec<f32>, length: usize) -> &mut [f32] {
-    fit(scratch, length);
-    &mut scratch[..length]
+/// Rows of scratch for each task, as wide as told.
+fn lend<'a>(scratch: &'a mut Vec<f32>, group: &[Task<'_>], width: usize) -> Vec<&'a mut [f32]> {
+    let lengths: Vec<usize> = group.iter().map(|task| task.lost.len() * width).collect();
+    fit(scratch, lengths.iter().sum());
+    cut(scratch, lengths.into_iter())
 }

@@ -11,7 +11,7 @@
 //! Not the usual expansion into features (x², x, 1) and one small matrix product: that cancels for outliers, and
 //! differences are three operations a coordinate too.
 
-use crate::batch::{Batch, bits};
+use crate::batch::{Batch, CHUNK, bits};
 use crate::kernel::{exp, padded};
 use crate::product::TINY;
 use crate::structure::{Kind, OUTSIDE, Position};
@@ -195,6 +195,28 @@ impl Normal {
         }
         true
     }
+
+    /// The same for many rows of which everything is observed, each with its place: means and widths stay in registers.
+    #[inline(always)]
+    fn many_log_densities<S: Simd, const N: usize>(&self, simd: S, full: &[(usize, [f32; N])], rows: &mut [S::f32s]) {
+        let (means, inverses) = (S::as_simd_f32s(&self.mean).0, S::as_simd_f32s(&self.inverse).0);
+        let norms = S::as_simd_f32s(&self.norm).0;
+        let n = norms.len();
+        for (v, &norm) in norms.iter().enumerate() {
+            let (mut mean, mut inverse) = ([norm; N], [norm; N]);
+            for s in 0..N {
+                (mean[s], inverse[s]) = (means[s * n + v], inverses[s * n + v]);
+            }
+            for (row, x) in full {
+                let mut sum = simd.splat_f32s(0.0);
+                for s in 0..N {
+                    let z = simd.mul_f32s(simd.sub_f32s(simd.splat_f32s(x[s]), mean[s]), inverse[s]);
+                    sum = simd.mul_add_e_f32s(z, z, sum);
+                }
+                rows[row * n + v] = simd.sub_f32s(norm, sum);
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -333,17 +355,48 @@ pub struct Upward<'a> {
     pub lost: &'a mut [f32],
 }
 
+impl Upward<'_> {
+    /// Log-densities of rows of which all N numbers are observed; returns those rows.
+    #[inline(always)]
+    fn full_rows<S: Simd, const N: usize>(&mut self, simd: S, normal: &Normal) -> u64 {
+        let mut full = [(0, [0.0; N]); CHUNK];
+        let (mut count, mut rows) = (0, 0);
+        for (row, bit) in bits(self.mask).enumerate() {
+            let (frame, x) = (self.batch.row(self.first_sample + bit), &mut full[count]);
+            x.0 = row;
+            let mut seen = true;
+            for s in 0..N {
+                x.1[s] = *frame.get(self.position.inputs[s] as usize).unwrap_or(&f32::NAN); // OUTSIDE is in no frame
+                seen &= !x.1[s].is_nan();
+            }
+            count += usize::from(seen);
+            rows |= u64::from(seen) << row;
+        }
+        normal.many_log_densities(simd, &full[..count], S::as_mut_simd_f32s(self.phi).0);
+        rows
+    }
+}
+
 impl WithSimd for Upward<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let inputs = &self.position.inputs;
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (table, inputs) = (self.table, &self.position.inputs);
+        let done = match (&table.normal, inputs.len()) {
+            (Some(normal), 1) => self.full_rows::<S, 1>(simd, normal),
+            (Some(normal), 2) => self.full_rows::<S, 2>(simd, normal),
+            (Some(normal), 3) => self.full_rows::<S, 3>(simd, normal),
+            (Some(normal), 4) => self.full_rows::<S, 4>(simd, normal),
+            _ => 0,
+        };
         for (row, bit) in bits(self.mask).enumerate() {
             let frame = self.batch.row(self.first_sample + bit);
-            let phi = &mut self.phi[row * self.table.width..(row + 1) * self.table.width];
-            self.table.log_densities(simd, inputs, frame, phi);
-            let scale = self.table.exponentiate(simd, inputs, frame, phi);
+            let phi = &mut self.phi[row * table.width..(row + 1) * table.width];
+            if done >> row & 1 == 0 {
+                table.log_densities(simd, inputs, frame, phi);
+            }
+            let scale = table.exponentiate(simd, inputs, frame, phi);
             self.log_scale[row] = scale.unwrap_or(0.0);
             self.lost[row] = if scale.is_some() { TINY } else { f32::INFINITY };
         }

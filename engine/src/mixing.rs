@@ -174,45 +174,53 @@ impl Simplex {
 
     /// ψ = W φ for `count` rows: φ is (count, padded A), ψ is (count, padded C).
     pub fn upward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
-        self.upward_into(arch, matrix, count, phi, psi, Then::Replace);
+        self.upward_into(arch, matrix, &mut [Raised { count, phi, psi }], Then::Replace);
     }
 
-    /// The same, replacing or multiplying what is there.
-    pub fn upward_into(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32], then: Then) {
+    /// The same for all rows of one matrix, replacing or multiplying what is there.
+    pub(crate) fn upward_into(&self, arch: Arch, matrix: usize, parts: &mut [Raised<'_>], then: Then) {
         let (depth, width) = (self.columns, padded(self.rows));
         let weights = &self.weights[matrix * depth * width..][..depth * width];
-        let done = self.upward_on_tiles(weights, count, phi, psi, then);
-        for (left, columns) in panels(width).filter(|&(left, _)| count > 0 && left >= done) {
-            arch.dispatch(Product {
-                rows: count,
-                depth,
-                a: phi,
-                a_row: padded(depth),
-                a_step: 1,
-                b: &weights[left * depth..(left + columns) * depth],
-                b_step: columns,
-                out: &mut psi[left..],
-                out_row: width,
-                columns,
-                then,
-                next: &weights[(left + columns) * depth..((left + columns + PANEL) * depth).min(weights.len())],
-            });
+        let done = self.upward_on_tiles(weights, parts, then);
+        for (left, columns) in panels(width).filter(|&(left, _)| left >= done) {
+            for part in parts.iter_mut().filter(|part| part.count > 0) {
+                arch.dispatch(Product {
+                    rows: part.count,
+                    depth,
+                    a: part.phi,
+                    a_row: padded(depth),
+                    a_step: 1,
+                    b: &weights[left * depth..(left + columns) * depth],
+                    b_step: columns,
+                    out: &mut part.psi[left..],
+                    out_row: width,
+                    columns,
+                    then,
+                    next: &weights[(left + columns) * depth..((left + columns + PANEL) * depth).min(weights.len())],
+                });
+            }
         }
     }
 
+    /// Whether rows are mixed on tiles: the more of them at a time, the better.
+    pub(crate) fn on_tiles(&self) -> bool {
+        amx::suits(self.columns, padded(self.rows))
+    }
+
     /// The panels that tiles multiply, if there are tiles; returns how many columns those are.
-    fn upward_on_tiles(&self, weights: &[f32], count: usize, phi: &[f32], psi: &mut [f32], then: Then) -> usize {
+    fn upward_on_tiles(&self, weights: &[f32], parts: &mut [Raised<'_>], then: Then) -> usize {
         let (depth, a_wide, width) = (self.columns, padded(self.columns), padded(self.rows));
-        if !amx::suits(depth, width) {
+        if !self.on_tiles() {
             return 0;
         }
         // φ and W are at most one: scaled so far up that no part of theirs is too small for a tile.
         const SCALE: f32 = (1u64 << 60) as f32;
         amx::with_left(|left| {
-            left.rows(Parts::Three, a_wide, phi.chunks_exact(a_wide).take(count), SCALE);
-            let mut rows: Vec<_> = psi.chunks_exact_mut(width).take(count).collect();
+            let phi: Vec<_> = parts.iter().flat_map(|part| part.phi.chunks_exact(a_wide).take(part.count)).collect();
+            left.rows(Parts::Three, a_wide, phi.into_iter(), SCALE);
+            let psi = parts.iter_mut().flat_map(|part| part.psi.chunks_exact_mut(width).take(part.count));
             let right = Right::Panels { depth, numbers: weights };
-            amx::multiply(left, (width / PANEL, right, SCALE), (&mut rows, then), [&[], &[]]);
+            amx::multiply(left, (width / PANEL, right, SCALE), (&mut psi.collect::<Vec<_>>(), then), [&[], &[]]);
         });
         width / PANEL * PANEL
     }
@@ -229,6 +237,13 @@ impl Simplex {
         let weights = &self.weights[matrix * columns * width..];
         panels(width).map(|(c, wide)| &weights[c * columns..(c + wide) * columns]).collect()
     }
+}
+
+/// Rows that one matrix mixes: φ is (count, padded A) and ψ is (count, padded C).
+pub(crate) struct Raised<'a> {
+    pub count: usize,
+    pub phi: &'a [f32],
+    pub psi: &'a mut [f32],
 }
 
 /// Rows that one matrix mixed, on their way down: dψ is (count, padded C) and dφ is (count, padded A).
