@@ -71,14 +71,15 @@ fn permitted() -> bool {
     answer == 0
 }
 
-/// One part of 16 numbers in their high halves, and what is left. Two parts are rounded; three need not be.
+/// One part of 16 numbers in their high halves (the low ones are of no meaning), and what is left. Two parts are rounded;
+/// three need not be.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn part<const P: usize>(x: __m512) -> (__m512i, __m512) {
     let bits = _mm512_castps_si512(x);
     let bits = if P == 2 { _mm512_add_epi32(bits, _mm512_set1_epi32(0x8000)) } else { bits };
     let high = _mm512_and_si512(bits, _mm512_set1_epi32(0xffff_0000_u32 as i32));
-    (high, _mm512_sub_ps(x, _mm512_castsi512_ps(high)))
+    (bits, _mm512_sub_ps(x, _mm512_castsi512_ps(high)))
 }
 
 /// 32 numbers side by side, in parts.
@@ -129,7 +130,8 @@ unsafe fn cut_pair<const P: usize>(
         let mut y = odd.map_or(_mm512_setzero_ps(), |odd| _mm512_mul_ps(_mm512_loadu_ps(odd), scale));
         for p in 0..P {
             let ((a, x_left), (b, y_left)) = (part::<P>(x), part::<P>(y));
-            _mm512_store_si512(to(p).cast(), _mm512_or_si512(_mm512_srli_epi32(a, 16), b));
+            let pair = _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_srli_epi32(a, 16), b);
+            _mm512_store_si512(to(p).cast(), pair);
             (x, y) = (x_left, y_left);
         }
     }

@@ -298,20 +298,16 @@ impl Table {
         (1..self.family.components).fold(0, |best, d| if row[d] > row[best] { d } else { best })
     }
 
-    /// Turns log-densities into mantissas; returns their log-scale, or `None` where no component is finite.
+    /// The log-scale of a row of log-densities, `None` where no component is finite, and what to subtract from them.
     #[inline(always)]
-    fn exponentiate<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
+    fn scale<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> (Option<f64>, f32) {
         let lowest = simd.splat_f32s(f32::NEG_INFINITY);
         let tops = S::as_simd_f32s(row).0.iter().fold(lowest, |top, &value| simd.max_f32s(top, value));
         let top = simd.reduce_max_f32s(tops);
-        let (log_scale, subtract) = match top >= OUTLIER {
-            true => (f64::from(top), top),
-            false => (self.outlier(inputs, frame, row)?, 0.0), // also if the top is NaN
-        };
-        for value in S::as_mut_simd_f32s(row).0 {
-            *value = exp(simd, simd.sub_f32s(*value, simd.splat_f32s(subtract)));
+        match top >= OUTLIER {
+            true => (Some(f64::from(top)), top),
+            false => (self.outlier(inputs, frame, row), 0.0), // also if the top is NaN
         }
-        Some(log_scale)
     }
 
     /// Log-densities less the largest, in f64, for a row far from every component.
@@ -390,15 +386,21 @@ impl WithSimd for Upward<'_> {
             (Some(normal), 4) => self.full_rows::<S, 4>(simd, normal),
             _ => 0,
         };
+        let mut tops = [0.0; CHUNK];
         for (row, bit) in bits(self.mask).enumerate() {
             let frame = self.batch.row(self.first_sample + bit);
             let phi = &mut self.phi[row * table.width..(row + 1) * table.width];
             if done >> row & 1 == 0 {
                 table.log_densities(simd, inputs, frame, phi);
             }
-            let scale = table.exponentiate(simd, inputs, frame, phi);
+            let (scale, top) = table.scale(simd, inputs, frame, phi);
+            tops[row] = top;
             self.log_scale[row] = scale.unwrap_or(0.0);
             self.lost[row] = if scale.is_some() { TINY } else { f32::INFINITY };
+        }
+        let (phi, _) = S::as_mut_simd_f32s(self.phi);
+        for (row, &top) in phi.chunks_exact_mut(table.width / S::F32_LANES).zip(&tops) {
+            row.iter_mut().for_each(|value| *value = exp(simd, simd.sub_f32s(*value, simd.splat_f32s(top))));
         }
     }
 }
