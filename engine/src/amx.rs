@@ -12,8 +12,11 @@
 //! A tile instruction takes 16 cycles, and the vector units are free meanwhile: they cut the next panel of the right
 //! side while the tiles multiply this one.
 
+mod cut;
+
+pub(crate) use cut::{Left, Right};
+
 use crate::kernel::{HALF, PANEL, Then, fetch};
-use crate::transpose::turn_in_registers;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::cell::RefCell;
@@ -69,269 +72,6 @@ fn permitted() -> bool {
             lateout("rcx") _, lateout("r11") _, options(nostack));
     }
     answer == 0
-}
-
-/// One part of 16 numbers in their high halves (the low ones are of no meaning), and what is left. Two parts are rounded;
-/// three need not be.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn part<const P: usize>(x: __m512) -> (__m512i, __m512) {
-    let bits = _mm512_castps_si512(x);
-    let bits = if P == 2 { _mm512_add_epi32(bits, _mm512_set1_epi32(0x8000)) } else { bits };
-    let high = _mm512_and_si512(bits, _mm512_set1_epi32(0xffff_0000_u32 as i32));
-    (bits, _mm512_sub_ps(x, _mm512_castsi512_ps(high)))
-}
-
-/// 32 numbers side by side, in parts.
-///
-/// # Safety
-/// `from` must point to 32 numbers, or 16 if only half are there; every part's place to a line.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn cut_line<const P: usize>(from: *const f32, whole: bool, scale: f32, to: impl Fn(usize) -> *mut Line) {
-    static HIGH: [u16; 32] = {
-        let mut index = [0; 32];
-        let mut i = 0;
-        while i < 32 {
-            index[i] = 2 * i as u16 + 1;
-            i += 1;
-        }
-        index
-    };
-    let scale = _mm512_set1_ps(scale);
-    // SAFETY: by this function's contract.
-    unsafe {
-        let high = _mm512_loadu_si512(HIGH.as_ptr().cast());
-        let mut x = _mm512_mul_ps(_mm512_loadu_ps(from), scale);
-        let mut y = if whole { _mm512_mul_ps(_mm512_loadu_ps(from.add(HALF)), scale) } else { _mm512_setzero_ps() };
-        for p in 0..P {
-            let ((a, x_left), (b, y_left)) = (part::<P>(x), part::<P>(y));
-            _mm512_store_si512(to(p).cast(), _mm512_permutex2var_epi16(a, high, b));
-            (x, y) = (x_left, y_left);
-        }
-    }
-}
-
-/// Two terms of 16 columns, side by side, in parts; the second may not be there, and is zero then.
-///
-/// # Safety
-/// A term must point to 16 numbers, every part's place to a line.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn cut_pair<const P: usize>(
-    even: *const f32,
-    odd: Option<*const f32>,
-    scale: __m512,
-    to: impl Fn(usize) -> *mut Line,
-) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        let mut x = _mm512_mul_ps(_mm512_loadu_ps(even), scale);
-        let mut y = odd.map_or(_mm512_setzero_ps(), |odd| _mm512_mul_ps(_mm512_loadu_ps(odd), scale));
-        for p in 0..P {
-            let ((a, x_left), (b, y_left)) = (part::<P>(x), part::<P>(y));
-            let pair = _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_srli_epi32(a, 16), b);
-            _mm512_store_si512(to(p).cast(), pair);
-            (x, y) = (x_left, y_left);
-        }
-    }
-}
-
-/// Pairs of terms from..to of `columns` (16 or 32) columns, in parts: tiles by (step, part, half); zero beyond the depth.
-///
-/// # Safety
-/// Terms below the depth must point to that many numbers, and `tiles` to a place for all steps.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn cut_pairs<const P: usize, const H: usize>(
-    pairs: Range<usize>,
-    depth: usize,
-    term: impl Fn(usize) -> *const f32,
-    scale: f32,
-    tiles: *mut Line,
-) {
-    let scale = _mm512_set1_ps(scale);
-    for pair in pairs {
-        let to = tiles.wrapping_add(pair / LINES * H * P * LINES + pair % LINES);
-        for half in 0..H {
-            let to = |p: usize| to.wrapping_add((H * p + half) * LINES);
-            // SAFETY: by this function's contract.
-            unsafe {
-                let at = |k: usize| term(k).add(half * HALF);
-                match 2 * pair {
-                    k if k + 1 < depth => cut_pair::<P>(at(k), Some(at(k + 1)), scale, to),
-                    k if k < depth => cut_pair::<P>(at(k), None, scale, to),
-                    _ => (0..P).for_each(|p| *to(p) = EMPTY),
-                }
-            }
-        }
-    }
-}
-
-/// Turns pairs by columns into columns by pairs, or back: a pair is 32 bits, so it moves like an f32.
-///
-/// # Safety
-/// Both must point to 16 lines.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn turn(from: *const Line, to: *mut Line) {
-    // SAFETY: 16 lines are 16 rows of 16 numbers of 32 bits.
-    unsafe { turn_in_registers(from.cast(), HALF, to.cast(), HALF) };
-}
-
-/// One row of the left side: its line in the tiles of each step and part.
-///
-/// # Safety
-/// The row must be a multiple of [`HALF`] long, and `to` must hold its steps.
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn cut_row<const P: usize>(row: &[f32], scale: f32, to: &mut [Line]) {
-    for (step, from) in row.chunks(STEP).enumerate() {
-        let to = to.as_mut_ptr().wrapping_add(step * P * LINES);
-        // SAFETY: by this function's contract.
-        unsafe { cut_line::<P>(from.as_ptr(), from.len() == STEP, scale, |p| to.add(p * LINES)) };
-    }
-}
-
-/// The left side of products, in parts: tiles by (block of 16 rows, step of 32 terms, part).
-#[derive(Default)]
-pub(crate) struct Left {
-    rows: usize,
-    steps: usize,
-    parts: usize,
-    scale: f32,
-    lines: Vec<Line>,
-}
-
-impl Left {
-    fn resize(&mut self, parts: Parts, rows: usize, depth: usize, scale: f32) {
-        self.rows = rows;
-        self.steps = depth.div_ceil(STEP);
-        self.parts = if parts == Parts::Two { 2 } else { 3 };
-        self.scale = scale;
-        let lines = rows.next_multiple_of(LINES) * self.steps * self.parts;
-        if self.lines.len() < lines {
-            self.lines.resize(lines, EMPTY);
-        }
-    }
-
-    /// Rows with their terms side by side, `a(r, k) = rows[r][k]`; the depth is a multiple of [`HALF`].
-    pub fn rows<'a>(&mut self, parts: Parts, depth: usize, rows: impl ExactSizeIterator<Item = &'a [f32]>, scale: f32) {
-        assert!(depth.is_multiple_of(HALF) && available());
-        self.resize(parts, rows.len(), depth, scale);
-        let steps = self.steps;
-        for (r, row) in rows.enumerate() {
-            assert!(row.len() >= depth);
-            let to = &mut self.lines[(r / LINES * steps * self.parts) * LINES + r % LINES..];
-            // SAFETY: the instructions are there, the row is long enough, and `resize` has made room.
-            unsafe {
-                match parts {
-                    Parts::Two => cut_row::<2>(&row[..depth], scale, to),
-                    Parts::Three => cut_row::<3>(&row[..depth], scale, to),
-                }
-            }
-        }
-    }
-
-    /// Columns of rows, `a(r, k) = rows[k][r]`; their number is a multiple of [`HALF`].
-    pub fn columns(&mut self, parts: Parts, columns: usize, rows: &[&[f32]], scale: f32) {
-        assert!(columns.is_multiple_of(HALF) && available() && rows.iter().all(|row| row.len() >= columns));
-        self.resize(parts, columns, rows.len(), scale);
-        // SAFETY: the instructions are there, every row is long enough, and `resize` has made room.
-        unsafe {
-            match parts {
-                Parts::Two => self.cut_columns::<2>(rows),
-                Parts::Three => self.cut_columns::<3>(rows),
-            }
-        }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn cut_columns<const P: usize>(&mut self, rows: &[&[f32]]) {
-        let mut pairs = [[EMPTY; LINES]; P];
-        let place = pairs.as_mut_ptr().cast::<Line>();
-        for (block, step) in (0..self.rows / LINES).flat_map(|block| (0..self.steps).map(move |step| (block, step))) {
-            // SAFETY: every row holds 16 numbers from here; there are 16 lines for each part here and there.
-            unsafe {
-                let term = |k: usize| rows[step * STEP + k].as_ptr().add(block * LINES);
-                cut_pairs::<P, 1>(0..LINES, rows.len() - step * STEP, term, self.scale, place);
-                let to = self.lines.as_mut_ptr().add((block * self.steps + step) * P * LINES);
-                for p in 0..P {
-                    turn(place.add(p * LINES), to.add(p * LINES));
-                }
-            }
-        }
-    }
-}
-
-/// The right side of a product, `b(k, ·)` by panels of [`PANEL`] columns.
-#[derive(Clone, Copy)]
-pub(crate) enum Right<'a> {
-    /// Panels one after the other, each with its terms one after the other.
-    Panels {
-        /// Terms of each panel.
-        depth: usize,
-        /// (panels, depth, 32).
-        numbers: &'a [f32],
-    },
-    /// One panel: 32 numbers of each row from a column on.
-    Rows {
-        /// A row for each term.
-        rows: &'a [&'a [f32]],
-        /// The first column.
-        column: usize,
-    },
-    /// Terms are the columns of panels: of the (C, A) matrix that they make, columns become rows.
-    Turned {
-        /// A.
-        columns: usize,
-        /// (A, 32) each, or (A, 16) the last.
-        panels: &'a [&'a [f32]],
-    },
-}
-
-impl Right<'_> {
-    /// Cuts some of the pairs of terms of a panel, counted through its steps.
-    ///
-    /// # Safety
-    /// `tiles` must have a place for all steps.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn cut<const P: usize>(&self, panel: usize, pairs: Range<usize>, scale: f32, tiles: *mut Line) {
-        match *self {
-            Right::Panels { depth, numbers } => {
-                // The same pairs of the panel after this one are fetched meanwhile.
-                let after = ((panel + 1) * depth * PANEL + 2 * pairs.start * PANEL).min(numbers.len());
-                fetch(&numbers[after..(after + 2 * pairs.len() * PANEL).min(numbers.len())]);
-                let numbers = numbers[panel * depth * PANEL..][..depth * PANEL].as_ptr();
-                // SAFETY: terms lie inside the panel.
-                unsafe { cut_pairs::<P, 2>(pairs, depth, |k| numbers.add(k * PANEL), scale, tiles) };
-            }
-            Right::Rows { rows, column } => {
-                let term = |k: usize| rows[k][column..column + PANEL].as_ptr();
-                // SAFETY: the columns lie inside the row.
-                unsafe { cut_pairs::<P, 2>(pairs, rows.len(), term, scale, tiles) };
-            }
-            Right::Turned { columns, panels } => {
-                // Whole halves of a step at once, when their first pair is asked for.
-                for (step, half) in pairs.filter(|pair| pair % HALF < 2).map(|pair| (pair / HALF, pair % HALF)) {
-                    let (wide, first) = (panels[step].len() / columns, panel * PANEL + half * HALF);
-                    let after = ((first + PANEL) * wide).min(panels[step].len());
-                    fetch(&panels[step][after..(after + HALF * wide).min(panels[step].len())]);
-                    let mut lines = [[EMPTY; LINES]; P];
-                    let place = lines.as_mut_ptr().cast::<Line>();
-                    for i in 0..LINES.min(columns.saturating_sub(first)) {
-                        let line = panels[step][(first + i) * wide..][..wide].as_ptr();
-                        // SAFETY: the line has 32 or 16 numbers.
-                        unsafe { cut_line::<P>(line, wide == PANEL, scale, |p| place.add(p * LINES + i)) };
-                    }
-                    for p in 0..P {
-                        // SAFETY: both are tiles.
-                        unsafe { turn(place.add(p * LINES), tiles.add((2 * P * step + 2 * p + half) * LINES)) };
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Buffers of products.
@@ -447,20 +187,10 @@ unsafe fn multiply_parts<const P: usize>(
                 for step in 0..steps {
                     let (upper, lower) = (upper.add(step * P * LINES), lower.add(step * P * LINES));
                     let right = here.add(step * step_lines);
-                    for (g, &(a, b)) in groups.iter().enumerate() {
-                        if g == 0 || groups[g - 1].1 != b {
-                            asm!("tileloadd tmm6, [{b} + {s}]", "tileloadd tmm7, [{b} + {s} + 1024]",
-                                b = in(reg) right.add(2 * b * LINES), s = in(reg) 64usize, options(nostack, readonly));
-                        }
-                        if g == 0 || groups[g - 1].0 != a {
-                            asm!("tileloadd tmm4, [{a} + {s}]", "tileloadd tmm5, [{b} + {s}]",
-                                a = in(reg) upper.add(a * LINES), b = in(reg) lower.add(a * LINES), s = in(reg) 64usize,
-                                options(nostack, readonly));
-                        }
-                        asm!("tdpbf16ps tmm0, tmm4, tmm6", "tdpbf16ps tmm1, tmm4, tmm7", options(nostack, nomem));
-                        if both {
-                            asm!("tdpbf16ps tmm2, tmm5, tmm6", "tdpbf16ps tmm3, tmm5, tmm7", options(nostack, nomem));
-                        }
+                    let mut loaded = (P, P); // neither
+                    for (g, &group) in groups.iter().enumerate() {
+                        multiply_tiles((upper, both.then_some(lower)), right, group, loaded);
+                        loaded = group;
                         if g == 0 && step == 0 && block > 0 {
                             put(block - 1);
                         }
@@ -486,6 +216,35 @@ unsafe fn multiply_parts<const P: usize>(
         }
         put(block - 1);
         asm!("tilerelease", options(nostack, nomem));
+    }
+}
+
+/// Adds the products of one pair of parts to tiles 0 to 3; parts that are loaded already are not loaded again.
+///
+/// # Safety
+/// Tiles must be set up, and all pointers good for the tiles of all parts of a step.
+#[inline(always)]
+unsafe fn multiply_tiles(
+    (upper, lower): (*const Line, Option<*const Line>),
+    right: *const Line,
+    (a, b): (usize, usize),
+    loaded: (usize, usize),
+) {
+    // SAFETY: by this function's contract; tiles 4 to 7 are whole.
+    unsafe {
+        if loaded.1 != b {
+            asm!("tileloadd tmm6, [{b} + {s}]", "tileloadd tmm7, [{b} + {s} + 1024]",
+                b = in(reg) right.add(2 * b * LINES), s = in(reg) 64usize, options(nostack, readonly));
+        }
+        if loaded.0 != a {
+            asm!("tileloadd tmm4, [{a} + {s}]", "tileloadd tmm5, [{b} + {s}]",
+                a = in(reg) upper.add(a * LINES), b = in(reg) lower.unwrap_or(upper).add(a * LINES),
+                s = in(reg) 64usize, options(nostack, readonly));
+        }
+        asm!("tdpbf16ps tmm0, tmm4, tmm6", "tdpbf16ps tmm1, tmm4, tmm7", options(nostack, nomem));
+        if lower.is_some() {
+            asm!("tdpbf16ps tmm2, tmm5, tmm6", "tdpbf16ps tmm3, tmm5, tmm7", options(nostack, nomem));
+        }
     }
 }
 
