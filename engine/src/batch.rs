@@ -4,6 +4,7 @@
 //! a node that training sums out. Neither is computed: [`Rows`] lists, for every node, the samples that need it, and
 //! the circuit keeps activations of those rows only.
 
+use crate::kernel::arch;
 use crate::structure::{OUTSIDE, Structure, Tree};
 use rayon::prelude::*;
 
@@ -66,10 +67,15 @@ impl Batch {
         let mut all = vec![vec![0u64; self.width]; words(self.rows)];
         let tasks: Vec<_> = all.iter_mut().enumerate().collect();
         for_each_task(self.values.len() * PUT, tasks, |(w, seen)| {
-            for b in w * CHUNK..self.rows.min((w + 1) * CHUNK) {
-                let bits = self.row(b).iter().map(|x| u64::from(!x.is_nan()) << (b % CHUNK));
-                seen.iter_mut().zip(bits).for_each(|(seen, bit)| *seen |= bit);
-            }
+            arch().dispatch(
+                #[inline(always)]
+                || {
+                    for b in w * CHUNK..self.rows.min((w + 1) * CHUNK) {
+                        let bits = self.row(b).iter().map(|x| u64::from(!x.is_nan()) << (b % CHUNK));
+                        seen.iter_mut().zip(bits).for_each(|(seen, bit)| *seen |= bit);
+                    }
+                },
+            );
         });
         all
     }
