@@ -123,6 +123,37 @@ pub fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
     }
 }
 
+/// The class with the largest sum of all members' [`Predictor::log_joint`] over these shifts, the first where several are,
+/// as (n). Scores that underflow may have spoilt are computed again only where they could change the answer: classes that
+/// lie so far apart are rarely near the best.
+pub fn predict_together(members: &mut [Predictor], rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<usize>> {
+    let Some(first) = members.first() else { return Err(Error::Empty { what: "model" }) };
+    let (k, width) = (first.model.structure.classes, first.model.structure.width());
+    let n = first.model.check_rows(rows)?;
+    for member in &*members {
+        member.model.check_rows(rows)?;
+        if member.model.structure.classes != k {
+            return Err(Error::shape("classes of a model", k, member.model.structure.classes));
+        }
+    }
+    let mut low = vec![0.0; n * k]; // the least that sums of scores can be
+    let mut high = low.clone(); // and the most
+    for member in &mut *members {
+        member.add_bounds(rows, shifts, &mut low, &mut high)?;
+    }
+    let mut answers = argmax_rows(&low, k);
+    let open = |&b: &usize| !is_decided(&low[b * k..(b + 1) * k], &high[b * k..(b + 1) * k], answers[b]);
+    let open: Vec<usize> = (0..n).filter(open).collect();
+    let rest: Vec<f32> = open.iter().flat_map(|&b| &rows[b * width..(b + 1) * width]).copied().collect();
+    let mut exact = vec![0.0; open.len() * k];
+    for member in members {
+        let scores = member.log_joint(&rest, shifts)?;
+        exact.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+    }
+    open.into_iter().zip(argmax_rows(&exact, k)).for_each(|(b, answer)| answers[b] = answer);
+    Ok(answers)
+}
+
 impl Predictor {
     /// Prepares a model.
     pub fn new(model: Model) -> Self {
@@ -240,32 +271,31 @@ impl Predictor {
         Ok(sums)
     }
 
-    /// The class with the largest [`Predictor::log_joint`] over these shifts, the first where several are, as (n). Scores
-    /// that underflow may have spoilt are computed again only where they could change the answer: classes that lie so far
-    /// apart are rarely near the best.
+    /// The class with the largest [`Predictor::log_joint`] over these shifts, the first where several are, as (n). See
+    /// [`predict_together`].
     pub fn predict_shifted(&mut self, rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<usize>> {
-        self.model.check_rows(rows)?;
+        predict_together(std::slice::from_mut(self), rows, shifts)
+    }
+
+    /// Adds the log P(y) of n rows and their scores of all shifts to sums (n, K): to one the least that they can be, to
+    /// the other the most.
+    fn add_bounds(&mut self, rows: &[f32], shifts: &[(isize, isize)], low: &mut [f64], high: &mut [f64]) -> Result<()> {
         let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        let mut all = Vec::new();
-        for piece in rows.chunks(self.piece() * width) {
-            let n = piece.len() / width;
-            let mut low = self.model.log_prior.repeat(n); // (B, K): the least that sums of scores can be
-            let mut high = low.clone(); // and the most
+        let (piece, prior) = (self.piece(), self.model.log_prior.clone());
+        for ((rows, low), high) in
+            rows.chunks(piece * width).zip(low.chunks_mut(piece * k)).zip(high.chunks_mut(piece * k))
+        {
+            for sums in [&mut *low, &mut *high] {
+                sums.iter_mut().zip(prior.iter().cycle()).for_each(|(sum, log)| *sum += log);
+            }
             for &shift in shifts {
-                self.lay(piece, shift);
+                self.lay(rows, shift);
                 self.climb(Pass::Scores)?;
                 low.iter_mut().zip(self.activations.log_likelihood()).for_each(|(sum, score)| *sum += score);
-                (0..n).for_each(|b| self.add_most(b, &mut high[b * k..(b + 1) * k]));
+                high.chunks_exact_mut(k).enumerate().for_each(|(b, sums)| self.add_most(b, sums));
             }
-            let mut answers = argmax_rows(&low, k);
-            let open = |&b: &usize| !is_decided(&low[b * k..(b + 1) * k], &high[b * k..(b + 1) * k], answers[b]);
-            let open: Vec<usize> = (0..n).filter(open).collect();
-            let rest: Vec<f32> = open.iter().flat_map(|&b| &piece[b * width..(b + 1) * width]).copied().collect();
-            let exact = argmax_rows(&self.log_joint(&rest, shifts)?, k);
-            open.into_iter().zip(exact).for_each(|(b, answer)| answers[b] = answer);
-            all.extend(answers);
         }
-        Ok(all)
+        Ok(())
     }
 
     /// Adds the most that each score of row b of the last pass can be, had underflow not taken anything.

@@ -11,7 +11,7 @@ use sumout::kernel::log_sum_exp;
 use sumout::leaves::Coordinate;
 use sumout::mixing::Mixing;
 use sumout::model::Scaling;
-use sumout::queries::Predictor;
+use sumout::queries::{Predictor, argmax_rows, predict_together};
 use sumout::reference::{self, LogWeights};
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
 use sumout::weights::Prepared;
@@ -40,7 +40,7 @@ fn rows(model: &Model, count: usize, missing: f64, reach: f32, draw: &mut Draw) 
     (0..count).flat_map(|_| kinds.clone()).map(|kind| number(kind, draw)).collect()
 }
 
-/// Leaving out what cannot change the answer does not change the answer.
+/// Leaving out what cannot change the answer does not change the answer, of one model or of two together.
 #[test]
 fn predictions_over_shifts_are_those_of_the_scores() {
     let mut apart = 0;
@@ -49,16 +49,24 @@ fn predictions_over_shifts_are_those_of_the_scores() {
         let model = model(if seed % 2 == 0 { 30.0 } else { 3.0 }, &mut draw);
         let rows = rows(&model, 40, 0.2, 30.0, &mut draw);
         let k = model.structure.classes;
+        let weights = random_models::weights(&model.structure, 10.0, &mut draw);
+        let mut other = Predictor::new(Model { weights, ..model.clone() });
         let mut predictor = Predictor::new(model);
         for reach in [0, 1] {
             let shifts = sumout::queries::shifts(reach);
             let scores = predictor.log_joint(&rows, &shifts).unwrap();
             let range = |row: &[f64]| row.iter().fold(0.0, |most: f64, x| most.max((row[0] - x).abs()));
             apart += scores.chunks(k).filter(|row| range(row) > 100.0).count(); // further than mantissas of f32 reach
-            assert_eq!(predictor.predict_shifted(&rows, &shifts).unwrap(), sumout::queries::argmax_rows(&scores, k));
+            assert_eq!(predictor.predict_shifted(&rows, &shifts).unwrap(), argmax_rows(&scores, k));
+            let sums: Vec<f64> =
+                scores.iter().zip(other.log_joint(&rows, &shifts).unwrap()).map(|(a, b)| a + b).collect();
+            let mut members = [predictor, other];
+            assert_eq!(predict_together(&mut members, &rows, &shifts).unwrap(), argmax_rows(&sums, k));
+            [predictor, other] = members;
         }
     }
     assert!(apart > 100, "{apart}");
+    assert!(predict_together(&mut [], &[], &[(0, 0)]).unwrap_err().to_string().contains("at least one model"));
 }
 
 /// Every answer to every row is a finite number.

@@ -4,6 +4,7 @@
 //! [options]
 //! shifts = 1                 # asked about each image moved by up to so many pixels each way
 //! votes = ["sum"]            # what the answers make together; more than one give as many rows
+//! members = 1                # so many models with seeds of their own vote together
 //! [options.model]            # as in a plan of `sumout train`
 //! preset = "mnist-ht"
 //! ```
@@ -20,7 +21,7 @@ use sumout::Model;
 use sumout::device::{Device, Precision};
 use sumout::kernel::log_sum_exp;
 use sumout::model_file;
-use sumout::queries::{Predictor, argmax_rows, shifts};
+use sumout::queries::{Predictor, argmax_rows, predict_together, shifts};
 use sumout::settings::Settings;
 use sumout::train::{Data, Proceed, Trainer};
 use sumout_cli::datasets::{Layout, Shape, Table};
@@ -33,6 +34,8 @@ struct Options {
     shifts: usize,
     #[serde(default = "sum")]
     votes: Vec<Vote>,
+    #[serde(default = "one")]
+    members: usize,
     model: toml::Table,
 }
 
@@ -44,7 +47,7 @@ fn sum() -> Vec<Vote> {
     vec![Vote::Sum]
 }
 
-/// How the scores log P(x_o|y) of all shifts become one.
+/// How the scores log P(x_o|y) of all members and shifts become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Vote {
@@ -80,6 +83,7 @@ impl Vote {
 }
 
 const CLASSES: usize = 10;
+const APART: u64 = 1000; // seeds of one member and the next
 
 /// Trains with one seed and asks about all columns.
 pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) -> Result<()> {
@@ -89,13 +93,17 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
         return Ok(());
     }
     let start = Instant::now();
-    let model = learn(plan, &options.model, seed, &mnist.train, book, chosen)?;
-    if plan.seeds.first() == Some(&seed) {
-        book.keep(&model_file::to_bytes(&model)?)?; // for pictures
+    let mut members = Vec::new();
+    for member in 0..options.members as u64 {
+        let model = learn(plan, &options.model, seed + APART * member, &mnist.train, book, chosen)?;
+        if plan.seeds.first() == Some(&seed) && member == 0 {
+            book.keep(&model_file::to_bytes(&model)?)?; // for pictures
+        }
+        members.push(chosen.predictor(model)?);
     }
     let train_seconds = seconds(start.elapsed());
     let start = Instant::now();
-    let accuracies = judge(plan, &mut chosen.predictor(model)?, &options, seed, &mnist.test)?;
+    let accuracies = judge(plan, &mut members, &options, seed, &mnist.test)?;
     let (device, _) = chosen.ready(Precision::F32)?;
     for (row, accuracies) in rows.into_iter().zip(accuracies) {
         book.add(Run {
@@ -162,13 +170,13 @@ fn start_training(plan: &Plan, model: &toml::Table, seed: u64, train: &Images, b
 }
 
 /// Accuracies by vote and column.
-fn judge(plan: &Plan, model: &mut Predictor, options: &Options, seed: u64, test: &Images) -> Result<Vec<Vec<f64>>> {
+fn judge(plan: &Plan, members: &mut [Predictor], options: &Options, seed: u64, test: &Images) -> Result<Vec<Vec<f64>>> {
     let mut accuracies = vec![Vec::new(); options.votes.len()];
     for missing in plan.missing()? {
         let rows = with_holes(missing, &test.values, seed)?;
         let answers = match options.votes[..] {
-            [Vote::Sum] => vec![model.predict_shifted(&rows, &shifts(options.shifts))?],
-            _ => voted(model, options, &rows)?,
+            [Vote::Sum] => vec![predict_together(members, &rows, &shifts(options.shifts))?],
+            _ => voted(members, options, &rows)?,
         };
         for (accuracies, answers) in accuracies.iter_mut().zip(&answers) {
             accuracies.push(accuracy(answers, &test.labels));
@@ -177,13 +185,15 @@ fn judge(plan: &Plan, model: &mut Predictor, options: &Options, seed: u64, test:
     Ok(accuracies)
 }
 
-/// The classes that all shifts vote for, by vote.
-fn voted(model: &mut Predictor, options: &Options, rows: &[f32]) -> Result<Vec<Vec<usize>>> {
+/// The classes that all members and shifts vote for, by vote.
+fn voted(members: &mut [Predictor], options: &Options, rows: &[f32]) -> Result<Vec<Vec<usize>>> {
     let empty = |vote: &Vote| vec![vote.nothing(); rows.len() / PIXELS * CLASSES];
     let mut sums: Vec<Vec<f64>> = options.votes.iter().map(empty).collect();
-    for shift in shifts(options.shifts) {
-        let scores = model.log_joint(rows, &[shift])?;
-        sums.iter_mut().zip(&options.votes).for_each(|(sums, vote)| vote.add(sums, &scores));
+    for member in members {
+        for shift in shifts(options.shifts) {
+            let scores = member.log_joint(rows, &[shift])?;
+            sums.iter_mut().zip(&options.votes).for_each(|(sums, vote)| vote.add(sums, &scores));
+        }
     }
     Ok(sums.iter().map(|sums| argmax_rows(sums, CLASSES)).collect())
 }
