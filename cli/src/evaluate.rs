@@ -5,6 +5,7 @@ use crate::devices::Chosen;
 use crate::input::Input;
 use crate::mistake::mistake;
 use crate::models::{self, layout_of};
+use crate::predict::Far;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -89,6 +90,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     if outcomes[0].n == 0 {
         return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
     }
+    tallies[0].far.say();
     print(&outcomes, args.json, out)
 }
 
@@ -124,6 +126,7 @@ struct Tally {
     labelled: usize,
     correct: usize,
     log_likelihood: f64,
+    far: Far,
 }
 
 impl Tally {
@@ -151,6 +154,7 @@ impl Tally {
             self.labelled += usize::from(label >= 0);
             self.correct += usize::from(label == class as i64);
         }
+        self.far.count(chunk.first, &self.log_marginals[0]);
         self.rows += n;
         self.posterior.clear();
         self.log_marginals.clear();
@@ -176,7 +180,11 @@ fn print(outcomes: &[Outcome], json: bool, out: &mut impl Write) -> Result<()> {
     for outcome in outcomes {
         let accuracy = outcome.accuracy.map_or_else(|| "—".to_owned(), |accuracy| format!("{accuracy:.4}"));
         let Outcome { missing, n, labelled, log_likelihood, .. } = outcome;
-        writeln!(out, "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15.4}")?;
+        let log_likelihood = match log_likelihood.abs() < 1e9 {
+            true => format!("{log_likelihood:.4}"),
+            false => format!("{log_likelihood:.4e}"),
+        };
+        writeln!(out, "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15}")?;
     }
     Ok(())
 }

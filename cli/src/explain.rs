@@ -4,6 +4,7 @@ use crate::datasets::{Output, OutputFormat, fields_of};
 use crate::devices::Chosen;
 use crate::input::Drawn;
 use crate::models::{self, layout_of};
+use crate::staged::check_apart;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -52,6 +53,7 @@ pub struct Args {
 /// Asks and writes.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
+    check_apart(&args.out.out, &[&args.model.to_string_lossy()])?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let neuron = Neuron { tree: args.tree, layer: args.level, node: args.node, channel: args.channel };
     let view = match args.how {

@@ -5,6 +5,7 @@ use crate::devices::Chosen;
 use crate::input::{Drawn, Input};
 use crate::mistake::mistake;
 use crate::models::{self, class_of};
+use crate::staged::check_apart;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -55,6 +56,11 @@ pub struct Args {
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
+    let (data, model) = (&args.input.data, &args.model.to_string_lossy());
+    check_apart(&args.out.out, &[data, model])?;
+    if let Some(variance) = &args.variance {
+        check_apart(variance, &[data, model, &args.out.out])?;
+    }
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
     // Arrays and pictures hold the numbers of the model and nothing else.

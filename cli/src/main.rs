@@ -1,7 +1,7 @@
 //! `sumout`: parse, then act.
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use sumout_cli::args::{Args, Command, Data};
@@ -12,7 +12,7 @@ use sumout_cli::{
 };
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match parse() {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print(); // also `--help`, which may go into a closed pipe
@@ -31,6 +31,13 @@ fn main() -> ExitCode {
         let _ = writeln!(io::stderr(), "error: {}", mistake::in_words(&error));
     }
     ExitCode::from(mistake::exit_code(&error))
+}
+
+/// A number below zero is a bad number, not a strange option.
+fn parse() -> Result<Args, clap::Error> {
+    let mut command = Args::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 fn run(args: &Args) -> Result<()> {

@@ -5,6 +5,7 @@ use crate::devices::Chosen;
 use crate::input::{Input, KeepArgs};
 use crate::mistake::say;
 use crate::models::{self, layout_of};
+use crate::staged::check_apart;
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
@@ -33,12 +34,13 @@ pub struct Args {
 /// Predicts chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
+    check_apart(&args.out, &[&args.input.data, &args.model.to_string_lossy()])?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let classes = predictor.model().structure.classes;
     let rows = args.input.open_unlabelled(predictor.model(), args.keep.keep())?;
     let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();
     let mut out = None;
-    let mut far = false;
+    let mut far = Far::default();
     for chunk in rows {
         let chunk = chunk?;
         // Rows that are files are named, where text can be written.
@@ -49,13 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
         };
         let mut posterior = predictor.log_joint(&chunk.values, &[(0, 0)])?;
         let log_likelihood: Vec<f64> = posterior.chunks_exact(classes).map(log_sum_exp).collect();
-        if !far && let Some(row) = log_likelihood.iter().position(|log| log.abs() > FARTHEST) {
-            far = true;
-            let row = chunk.first + row + 1;
-            say(&format!(
-                "row {row} is too far from all that was learned to tell classes apart: its posterior is no answer"
-            ));
-        }
+        far.count(chunk.first, &log_likelihood);
         softmax_rows(&mut posterior, &predictor.model().log_prior);
         let predicted = argmax_rows(&posterior, classes);
         for (row, posterior) in posterior.chunks_exact(classes).enumerate() {
@@ -66,9 +62,37 @@ pub fn run(args: &Args) -> Result<()> {
             out.row(&head.chain(tail).collect::<Vec<_>>())?;
         }
     }
+    far.say();
     match out {
         Some(out) => out.finish(),
         None => Output::create(&args.out, format, fields(predictor.model(), &kept, false), None)?.finish(),
+    }
+}
+
+/// Rows too far from all that was learned.
+#[derive(Clone, Default)]
+pub struct Far {
+    first: Option<usize>, // counted from one
+    rows: usize,
+}
+
+impl Far {
+    /// Looks at the log-likelihoods of rows from `first` on.
+    pub fn count(&mut self, first: usize, log_likelihood: &[f64]) {
+        let far = |&(_, log): &(usize, &f64)| log.abs() > FARTHEST;
+        for (row, _) in log_likelihood.iter().enumerate().filter(far) {
+            self.first.get_or_insert(first + row + 1);
+            self.rows += 1;
+        }
+    }
+
+    /// Warns, if there was one.
+    pub fn say(&self) {
+        let Some(first) = self.first else { return };
+        let rows = if self.rows == 1 { "".to_owned() } else { format!(" (the first of {})", self.rows) };
+        say(&format!(
+            "row {first}{rows} is too far from all that was learned to tell classes apart: its posterior is no answer"
+        ));
     }
 }
 

@@ -5,6 +5,7 @@ use crate::devices::Chosen;
 use crate::impute::{label_field, seed_at};
 use crate::input::Drawn;
 use crate::models::{self, class_of, layout_of};
+use crate::staged::check_apart;
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ pub struct Args {
 /// Draws piece by piece.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
+    check_apart(&args.out.out, &[&args.model.to_string_lossy()])?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
     let layout = layout_of(predictor.model());

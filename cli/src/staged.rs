@@ -17,6 +17,20 @@ pub struct Staged {
     file: File,
 }
 
+/// A mistake if a file that is to be written is one that the same command reads, or also writes.
+pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
+    let Ok(place) = fs::canonicalize(out) else {
+        return if out != "-" && others.contains(&out) { Err(twice(out)) } else { Ok(()) };
+    };
+    // What is no file, such as a device, can be both.
+    let same = |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
+    if others.iter().any(same) { Err(twice(out)) } else { Ok(()) }
+}
+
+fn twice(out: &str) -> anyhow::Error {
+    mistake(format!("cannot write {out}: this command uses that file already; give another name"))
+}
+
 impl Staged {
     /// Starts a file that will stand at `path`; what is there now stays until [`Staged::commit`].
     pub fn create(path: &Path) -> Result<Self> {
@@ -121,6 +135,19 @@ mod tests {
         assert!(error.ends_with("it is a folder"), "{error}");
         let error = Staged::create(&folder.path().join("none/out.csv")).unwrap_err().to_string();
         assert!(error.contains("there is no folder") && error.ends_with("none"), "{error}");
+    }
+
+    #[test]
+    fn what_is_read_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data.csv");
+        fs::write(&data, "a\n1\n").unwrap();
+        let (data, detour) = (data.to_str().unwrap(), folder.path().join("./data.csv"));
+        assert!(check_apart(detour.to_str().unwrap(), &["-", data]).is_err());
+        assert!(check_apart("not there yet", &["not there yet"]).is_err());
+        for (out, others) in [("-", ["-", data]), ("new.csv", ["old.csv", data]), ("/dev/null", ["/dev/null", data])] {
+            check_apart(out, &others).unwrap();
+        }
     }
 
     #[cfg(unix)]

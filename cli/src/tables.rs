@@ -18,12 +18,32 @@ pub fn counters(table: &Table) -> Vec<String> {
     let layout = &table.layout;
     let counts = |&column: &usize| {
         let cells = || table.values.iter().skip(column).step_by(layout.width);
-        let first = table.values[column];
-        table.rows() > 20 && cells().enumerate().all(|(row, &x)| x == first + row as f32)
+        let first = f64::from(table.values[column]);
+        table.rows() > 20 && cells().enumerate().all(|(row, &x)| f64::from(x) == first + row as f64)
     };
     let columns = (0..layout.columns.len()).filter(counts).map(|column| layout.name(column));
     let doubt = |name| format!("column '{name}' numbers the rows; --ignore {name} leaves it out");
     columns.map(doubt).collect()
+}
+
+/// Columns whose numbers are too large for what distinguishes them, such as times in seconds, and columns of one value.
+pub fn coarse(table: &Table) -> Vec<String> {
+    const STEPS: f32 = 256.0; // that the range of a column should have
+    let (kinds, layout) = (kinds(&table.layout), &table.layout);
+    let mut found = Vec::new();
+    for column in (0..layout.width).filter(|&column| layout.shape.is_none() && kinds[column] == Kind::Gaussian) {
+        let seen = || table.values.iter().skip(column).step_by(layout.width).copied().filter(|x| !x.is_nan());
+        let (low, high) = (seen().fold(f32::INFINITY, f32::min), seen().fold(f32::NEG_INFINITY, f32::max));
+        let largest = low.abs().max(high.abs());
+        let (name, step) = (layout.name(column), largest.next_up() - largest);
+        if step >= 1.0 && high - low < STEPS * step {
+            let hint = "subtract a constant from it first";
+            found.push(format!("column '{name}': numbers as large as {largest:?} are kept in steps of {step}; {hint}"));
+        } else if low == high && table.rows() > 1 {
+            found.push(format!("column '{name}' is {low:?} wherever it is known: nothing can be learned from it"));
+        }
+    }
+    found
 }
 
 /// Cells so far from all others that they spoil the scale of their columns.
@@ -93,6 +113,11 @@ mod tests {
         let counted = (7..40).flat_map(|i| [i as f32, (i % 5) as f32]).collect();
         let table_of_two = Table { values: counted, ..table };
         assert_eq!(counters(&table_of_two), ["column 'a' numbers the rows; --ignore a leaves it out"]);
+        let large = [1_700_000_000.0, 5.0, 1_700_000_128.0, 5.0].to_vec();
+        let table_of_two = Table { values: large, ..table_of_two };
+        let (steps, one) = ("1700000100.0 are kept in steps of 128", "'constant' is 5.0 wherever it is known");
+        let coarse = coarse(&table_of_two);
+        assert!(coarse[0].contains(steps) && coarse[1].contains(one), "{coarse:?}");
         assert_eq!(said, ["column 'a': -3e38 is far from the rest and spoils the scale; --na -3e38 makes it missing"]);
     }
 }

@@ -8,7 +8,7 @@ use crate::mistake::{mistake, say};
 use crate::models::{self, NA, TARGET, layout_of};
 use crate::plan::Plan;
 use crate::progress::Report;
-use crate::staged::Staged;
+use crate::staged::{Staged, check_apart};
 use crate::tables;
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -68,6 +68,8 @@ pub struct Args {
 
 /// Trains, and writes the model.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
+    let read = [Some(&args.input.data), args.input.labels.as_ref(), args.validation.as_ref(), args.plan.as_ref()];
+    check_apart(&args.out.to_string_lossy(), &read.into_iter().flatten().map(String::as_str).collect::<Vec<_>>())?;
     drop(Staged::create(&args.out)?); // a folder that cannot be written to is better known now
     let (device, precision) = args.chosen.ready(Precision::Tf32)?;
     let (mut trainer, table, validation) = match &args.resume {
@@ -147,6 +149,10 @@ fn checkpoint_path(out: &Path) -> PathBuf {
 type Run = (Trainer, Table, Option<Table>);
 
 fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
+    if let Some(target) = args.input.target.as_ref().filter(|target| args.ignore.contains(target)) {
+        let message = format!("--ignore {target}: it is the --target; expected other columns");
+        return Err(mistake(message));
+    }
     let plan = Plan::read(args.plan.as_deref())?;
     let request = Request {
         categorical: args.categorical.clone(),
@@ -184,6 +190,7 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
 fn doubts(table: &Table) -> Vec<String> {
     let mut doubts = table.layout.doubts.clone();
     doubts.extend(tables::counters(table));
+    doubts.extend(tables::coarse(table));
     doubts.extend(tables::outliers(table));
     doubts
 }
@@ -232,7 +239,9 @@ fn split(table: Table, share: f64) -> Result<(Table, Table)> {
     let (rows, width) = (table.rows(), table.layout.width);
     let kept = (share * rows as f64).round() as usize;
     if !(share > 0.0 && share < 1.0) || kept == 0 || kept == rows {
-        let message = format!("--validation: expected data or a share of the {rows} rows between 0 and 1, got {share}");
+        let message = format!(
+            "--validation: expected data, or a share of the {rows} rows that leaves some on both sides, got {share}"
+        );
         return Err(mistake(message));
     }
     let order = Stream::new(0, Purpose::Shuffle, u32::MAX, 0).permutation(rows);
@@ -254,7 +263,9 @@ fn say_start(out: &mut impl Write, trainer: &Trainer, table: &Table, validation:
     let (structure, settings) = (trainer.model().structure, trainer.settings());
     let (weights, edges) = (structure.weights(), structure.multiply_adds());
     writeln!(out, "model      {weights} weights, {edges} multiply-adds a row")?;
-    writeln!(out, "training   {} steps of {} rows, seed {}", settings.steps, settings.batch, settings.seed)?;
+    let holes = settings.drop_inputs > 0.0 || settings.drop_nodes.iter().any(|&share| share > 0.0);
+    let holes = if holes { "; steps are measured with random holes" } else { "" };
+    writeln!(out, "training   {} steps of {} rows, seed {}{holes}", settings.steps, settings.batch, settings.seed)?;
     out.flush()?;
     Ok(())
 }

@@ -10,7 +10,7 @@ fn folder() -> Folder {
     let row = |i: usize| format!("{},{},{}\n", 16_777_216 + i % 9, ["red", "blue"][i / 2 % 2], ["no", "yes"][i % 2]);
     folder.write("train.csv", &format!("a,colour,y\n{}?,?,yes\n", (0..40).map(row).collect::<String>()));
     let train = folder.run("train --data train.csv --target y --na ? --steps 20 --out m.sumout");
-    assert_eq!((train.code, train.stderr.as_str()), (0, ""));
+    assert!(train.code == 0 && train.stderr.contains("are kept in steps of 2;"), "{}", train.stderr);
     folder
 }
 
@@ -94,8 +94,28 @@ fn a_number_out_of_this_world_gets_a_word() {
     let folder = folder();
     folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");
     let said = folder.run("predict m.sumout --data new.csv").stderr;
-    let expected = "row 2 is too far from all that was learned to tell classes apart: its posterior is no answer";
+    let expected =
+        "row 2 (the first of 2) is too far from all that was learned to tell classes apart: its posterior is no answer";
     assert_eq!(said, format!("warning: {expected}\n"));
+    folder.write("new.csv", "a,colour,y\n1e30,red,no\n");
+    let asked = folder.run("evaluate m.sumout --data new.csv");
+    assert!(asked.stderr.contains("row 1 is too far") && asked.stdout.contains("e5"), "{}", asked.stdout);
+}
+
+#[test]
+fn what_is_read_is_never_overwritten() {
+    let folder = folder();
+    let (table, model) = (folder.read("train.csv"), std::fs::read(folder.path("m.sumout")).unwrap());
+    for line in [
+        "train --data train.csv --target y --steps 3 --out train.csv",
+        "predict m.sumout --data train.csv --out ./train.csv",
+        "impute m.sumout --data train.csv --out train.csv",
+        "impute m.sumout --data train.csv --out new.csv --variance new.csv",
+    ] {
+        let run = folder.run(line);
+        assert!(run.code == 2 && run.stderr.contains("this command uses that file already"), "{line}: {}", run.stderr);
+    }
+    assert_eq!((folder.read("train.csv"), std::fs::read(folder.path("m.sumout")).unwrap()), (table, model));
 }
 
 #[test]
@@ -133,6 +153,9 @@ fn doubtful_tables() {
     case("number", "id,x", &|i| format!("{i},{}", x(i)), "");
     case("empty", "x,gone", &|i| format!("{},", x(i)), "");
     case("nothing", "x,gone", &|_| ",".to_owned(), "");
+    case("time", "x,y", &|i| format!("{},{}", 1_700_000_000 + x(i), x(i)), "");
+    case("constant", "x,y", &|i| format!("5,{}", x(i)), "");
+    case("both", "x,y", &|i| format!("{},{}", x(i), i % 2), "--target y --ignore y");
     case("outlier", "x,y", &|i| format!("{},{}", if i == 9 { "3e38".to_owned() } else { x(i).to_string() }, x(i)), "");
     insta::assert_snapshot!(shown);
 }

@@ -270,7 +270,11 @@ pub fn sort_names(names: &mut [String]) {
 /// The first few names, for a message.
 pub fn some_of<T: AsRef<str>>(names: &[T]) -> String {
     const SHOWN: usize = 8;
-    let mut text = names.iter().take(SHOWN).map(|name| name.as_ref()).collect::<Vec<_>>().join(", ");
+    let name = |name: &T| match name.as_ref() {
+        name if name.contains(',') => format!("'{name}'"),
+        name => name.to_owned(),
+    };
+    let mut text = names.iter().take(SHOWN).map(name).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(", … ({} in all)", names.len()));
     }

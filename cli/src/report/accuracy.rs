@@ -88,6 +88,7 @@ pub fn print(scores: &[Score], out: &mut impl Write) -> Result<()> {
             writeln!(out, "{label:<15}{cells}")?;
         }
     }
+    writeln!(out, "\nSumout adds up its log scores of nine shifts by up to a pixel (`--shifts 1`).")?;
     Ok(())
 }
 

@@ -69,7 +69,7 @@ fn head(run: &Run<'_>, scores: &[Score]) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"eyebrow\">sumout demo</p>\n\
          <h1>Digits with holes</h1>\n\
          <p class=\"lead\">A deep mixture model learned {learned} handwritten digits and was then asked about {asked} others with pixels \
-         missing, in ways it was never told of. What is missing is <em>summed out</em> of an exact probability, not guessed and filled in. \
+         missing. It had learned with random pixels and regions summed out; which ones and how many these would be, it was never told. What is missing is <em>summed out</em> of an exact probability, not guessed and filled in. \
          So the same model classifies, completes, samples, and says how sure it is.</p>\n\
          <ul class=\"cards\">\n{cards}</ul>\n</header>\n"
     )
