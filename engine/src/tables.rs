@@ -130,7 +130,7 @@ pub fn settings(kinds: &[Kind], values: &[f32]) -> Settings {
     }
 }
 
-/// Whether a quarter of the numbers are the most frequent value of their column: counts, pixels, amounts that are
+/// Whether a quarter of the numbers repeat the most frequent value of their column: counts, pixels, amounts that are
 /// often zero. Holes do not count, nor do constant columns.
 fn lumpy(kinds: &[Kind], values: &[f32]) -> bool {
     const LOOKED_AT: usize = 4096; // rows, evenly spread
@@ -144,7 +144,7 @@ fn lumpy(kinds: &[Kind], values: &[f32]) -> bool {
         seen.sort_unstable_by(f32::total_cmp);
         let common = seen.chunk_by(|a, b| a == b).map(<[f32]>::len).max().unwrap_or(0);
         if common < seen.len() {
-            most += common;
+            most += common - 1;
             all += seen.len();
         }
     }
