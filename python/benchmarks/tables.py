@@ -229,7 +229,9 @@ def table(results, name):
 
 def report(results):
     """All tables, with what they say of themselves."""
-    parts = ["Means and standard deviations over the seeds, in per cent; times are medians of the processor's, one thread."]
+    parts = [
+        "Means and standard deviations over the seeds, in per cent; times are medians of the processor's, one thread."
+    ]
     for name in SETS:
         if any(key.startswith(f"{name}/") for key in results):
             rows = next(run["rows"] for key, run in results.items() if key.startswith(f"{name}/"))
