@@ -237,7 +237,7 @@ def report(results):
             rows = next(run["rows"] for key, run in results.items() if key.startswith(f"{name}/"))
             parts.append(f"{rows} rows judged:\n\n{table(results, name)}")
     each = [f"{method} {micros:,.0f} µs" for method, micros in results["one row"].items()]
-    parts.append(f"One row of iris with a cell missing, `predict`, in the median: {', '.join(each)}.")
+    parts.append(f"One row of iris with a cell missing, `predict`, by the clock, in the median: {', '.join(each)}.")
     return "\n\n".join(parts)
 
 
