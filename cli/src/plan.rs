@@ -180,7 +180,7 @@ impl Plan {
             columns.change(plan, table, &self.name)?;
         }
         let structure = column_trees(&plans, &kinds, table, classes).map_err(|error| self.wrong(error))?;
-        Ok(Preset { structure, settings: settings(rows), scaling: standardise(&kinds, &table.values) })
+        Ok(Preset { structure, settings: settings(&kinds, &table.values), scaling: standardise(&kinds, &table.values) })
     }
 
     /// An error of the engine with the file that caused it, if there is one.
@@ -278,12 +278,13 @@ mod tests {
         let text =
             "[settings]\nsteps = 7\nrule = \"em\"\nleaves = { rounds = 3 }\n[settings.schedule]\nlinear = { from = 5 }";
         let settings = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().settings;
+        let usual = sumout::tables::settings(&[Kind::Gaussian; 3], &columns().values);
         let wanted = Settings {
             steps: 7,
             rule: sumout::optim::Rule::Em,
             schedule: sumout::optim::Schedule::Linear { from: 5 },
-            leaves: sumout::start::LeafStart { rounds: 3, ..sumout::tables::settings(2).leaves },
-            ..sumout::tables::settings(2)
+            leaves: sumout::start::LeafStart { rounds: 3, ..usual.leaves },
+            ..usual
         };
         assert_eq!(settings, wanted);
     }

@@ -98,7 +98,11 @@ pub fn go_on(
     let (mut model, pool, device) = (model.look(Clone::clone), pool(threads)?, ready(device)?);
     pool.install(|| data.check(&model)).map_err(exception)?;
     model.set_prior(&prior).map_err(exception)?;
-    let settings = laid_over(&tables::settings(data.labels.len()), &parse(settings)?)?;
+    let mut suited = tables::settings(&model.structure.row_kinds(), data.values);
+    if let Ok(leaves) = serde_json::from_value(model.about.training["settings"]["leaves"].clone()) {
+        suited.leaves = leaves; // a few rows do not make them wider
+    }
+    let settings = laid_over(&suited, &parse(settings)?)?;
     let trainer = pool.install(|| Trainer::with_model(model, settings)).map_err(exception)?;
     Model::new(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (0, 1))?)?.on(device)
 }
@@ -185,7 +189,7 @@ fn suit(
     columns.components = components.unwrap_or(columns.components);
     columns.channels = channels.map_or(columns.channels, |channels| vec![channels]);
     let structure = columns.structure(kinds, values, classes).map_err(exception)?;
-    Ok(Preset { structure, settings: tables::settings(rows), scaling: tables::standardise(kinds, values) })
+    Ok(Preset { structure, settings: tables::settings(kinds, values), scaling: tables::standardise(kinds, values) })
 }
 
 /// A size that `plan` gives, if it does.

@@ -107,6 +107,14 @@ def test_partial_fit_learns_in_parts(iris):
     assert density.partial_fit(X[parts[1]]).score(X[parts[1]]) > before
 
 
+def test_partial_fit_of_a_few_rows_keeps_narrow_leaves():
+    random = np.random.RandomState(0)
+    X = np.where(random.uniform(size=(2000, 2)) < 0.5, 0, random.normal(size=(2000, 2)))
+    density = TMMDensity(random_state=0).fit(X)
+    before = density.score_samples(np.zeros((1, 2)))
+    assert density.partial_fit(X[:60]).score_samples(np.zeros((1, 2))) > before - 0.2
+
+
 def test_impute_keeps_what_is_there_and_follows_the_class(iris, model):
     X, y = iris
     holes = with_holes(X, 0.4)
