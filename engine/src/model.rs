@@ -180,9 +180,17 @@ impl Model {
     pub fn fill(&self, values: &[f32], shift: (isize, isize), batch: &mut Batch) {
         let columns = self.columns(shift);
         batch.fit(&self.structure, values.len() / columns.len());
+        let runs: Vec<&[Column]> = columns.chunk_by(Column::goes_on).collect();
         batch.fill_rows(|b, frame| {
-            let row = &values[b * columns.len()..(b + 1) * columns.len()];
-            row.iter().zip(&columns).for_each(|(&x, column)| column.put(x, frame));
+            let mut row = &values[b * columns.len()..(b + 1) * columns.len()];
+            for run in &runs {
+                let (numbers, Column { place, offset, scale }) =
+                    (row.split_off(..run.len()).unwrap_or_default(), run[0]);
+                if place != OUTSIDE {
+                    let to = &mut frame[place as usize..][..run.len()];
+                    to.iter_mut().zip(numbers).for_each(|(to, &x)| *to = scaled(x, offset, scale));
+                }
+            }
         });
     }
 
@@ -206,6 +214,13 @@ pub(crate) struct Column {
 }
 
 impl Column {
+    /// Whether the next number lies beside this one, and is scaled alike.
+    fn goes_on(&self, next: &Self) -> bool {
+        (next.place, next.offset, next.scale) == (self.place.wrapping_add(1), self.offset, self.scale)
+            && next.place != OUTSIDE
+            && self.place != OUTSIDE
+    }
+
     /// Scales a number and lays it down.
     #[inline(always)]
     pub fn put(&self, x: f32, frame: &mut [f32]) {
