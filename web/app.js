@@ -341,10 +341,21 @@ async function update() {
       else showTable(answer, row);
       say(null);
     } catch (error) {
+      if (model === state.model) forget();
       say(error);
     }
   }
   live.busy = false;
+}
+
+/** What was answered before does not stay beside an error. */
+function forget() {
+  clearTimeout(spoken);
+  for (const id of ["bars", "table-answer", "draws"]) $(id).replaceChildren();
+  for (const id of ["verdict-class", "log-likelihood", "observed", "time"]) $(id).textContent = "–";
+  for (const id of ["verdict-p", "spoken"]) $(id).textContent = "";
+  for (const id of ["mean", "deviation"]) $(id).width = $(id).height; // which empties a canvas
+  $("warning").hidden = true;
 }
 
 let spoken;
@@ -371,6 +382,8 @@ function showBars(classes, answer) {
   $("verdict-class").textContent = answer.class;
   $("verdict-p").textContent = `with ${(100 * best).toFixed(1)} %`;
   $("log-likelihood").textContent = answer.log_likelihood === null ? "−∞" : answer.log_likelihood.toFixed(1);
+  $("warning").hidden = !answer.warning;
+  $("warning").textContent = answer.warning ? `This row is ${answer.warning}.` : "";
   clearTimeout(spoken); // screen readers hear the last of many strokes
   spoken = setTimeout(() => ($("spoken").textContent = `Most probable: ${answer.class}, ${(100 * best).toFixed(0)} percent`), 600);
 }
@@ -382,6 +395,7 @@ function showCompletions(answer, row) {
     const unsure = Math.min(1, (2 * answer.deviation[at * channels]) / (high - low));
     return mix(colours.paper, colours.heat, row[at * channels] === null ? Math.max(0.04, unsure) : 0);
   });
+  $("deviation-hint").textContent = row.includes(null) ? "How unsure it is" : "Nothing is missing, so it is not unsure of anything";
   const list = $("draws");
   while (list.children.length < answer.draws.length) {
     list.append(element("canvas", { ariaLabel: "A completion drawn at random", role: "img" }));
@@ -672,6 +686,7 @@ async function useModel(name) {
   const image = Boolean(state.model.image);
   for (const id of ["image-ask", "image-answer", "draws", "draws-hint"]) $(id).hidden = !image;
   $("table-ask").hidden = $("table-answer").hidden = image;
+  $("tab-rub").textContent = image ? "Rub out" : "Ask";
   $("canvas").style.aspectRatio = image ? `${state.model.image.width} / ${state.model.image.height}` : "";
   if (image) newSheet(new Array(state.model.width).fill(state.model.image.range[0]));
   else buildForm();

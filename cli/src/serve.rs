@@ -107,9 +107,10 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
             shelf.names().join(", ")
         )?;
         out.flush()?;
-        listen::serve(listener, routes::router(app)).await
+        let served = listen::serve(listener, routes::router(app)).await;
+        log.event("stopped", json!({}));
+        served
     });
-    log.event("stopped", json!({}));
     drop(deferred);
     // Threads that still compute for clients who have left are not waited for.
     runtime.shutdown_background();

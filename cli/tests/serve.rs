@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -166,6 +166,10 @@ fn answers_are_those_of_the_command_line_in_every_format() {
     let row = &imputed["rows"][0];
     assert_eq!((&row["deviation"][0], &row["values"][2]), (&json!(0.0), &json!("blue")));
     assert!(row["deviation"][1].as_f64().unwrap() > 0.0);
+    assert_eq!(row.get("warning"), None);
+    assert_eq!(imputed["rows"][1]["deviation"][2], Value::Null, "a category has none");
+    let far = service.rows("/v1/predict", json!([[1e30, null, null]])).json();
+    assert!(far["rows"][0]["warning"].as_str().unwrap().starts_with("too far from all that was learned"));
     assert!(row["draws"][0][1] != row["draws"][1][1] && row["draws"][0][0] == json!(2.5));
 }
 
@@ -195,9 +199,9 @@ fn nonsense_is_named_and_the_service_lives_on() {
     let says = |body: &str| service.post("/v1/predict", JSON, body).error();
     assert!(says("{\"rows\": [[1, 1e999, null]]}").starts_with("400 row 0, column 'length': number out of range"));
     assert!(says("{\"rows\": [[], [1, 2, \"red\"]]}").starts_with("400 row 0: expected 3 cells, got 0"));
-    assert!(
-        says("{\"rows\": [[1, 2, \"pink\"]]}")
-            .starts_with("400 row 0, column 'colour': expected blue, red, white, got 'pink'")
+    assert_eq!(
+        says("{\"rows\": [[1, 2, \"pink\"]]}"),
+        "400 row 0, column 'colour': expected blue, red, white, got 'pink'"
     );
     assert!(says(&format!("{{\"rows\": {}", "[".repeat(10_000))).starts_with("400 "));
     assert!(says(&"{\"a\":".repeat(10_000)).starts_with("400 "));
@@ -222,7 +226,7 @@ fn nonsense_is_named_and_the_service_lives_on() {
     assert!(arrow(&[255, 255, 255, 255, 0, 0, 16, 0]).starts_with("400 the Arrow stream ends in the middle"));
     let get = |path: &str| service.get(path).error();
     assert!(get("/v1/sample?count=9999999").starts_with("400 count: expected 1 to 1000"));
-    assert!(get("/v1/sample?count=-1").starts_with("400 query: "));
+    assert_eq!(get("/v1/sample?count=-1"), "400 query: count: expected a whole number, got '-1'");
     assert!(get("/v1/sample?counts=1").contains("unknown field `counts`"));
     assert!(get("/v1/explain?level=99&node=0").starts_with("404 neuron's layer: expected"));
     assert_eq!(get("/v1/sample?class=oak"), "400 class: expected iris, rose, tulip, got 'oak'");
@@ -230,7 +234,22 @@ fn nonsense_is_named_and_the_service_lives_on() {
     assert!(
         get("/../../etc/passwd").starts_with("404 ") && get("/v1/models/..%2f..%2fetc%2fpasswd").starts_with("404 ")
     );
-    assert!(get("/v1/predict").starts_with("405 "));
+    assert_eq!(get("/v1/predict"), "405 method: expected POST, got GET");
+    assert!(service.get("/v1/predict").head.contains("\r\nallow: post"));
+    let deleted = service.send("DELETE", "/v1/models/flowers", "", b"");
+    assert_eq!(deleted.error(), "405 method: expected GET or HEAD, got DELETE");
+    assert!(deleted.head.contains("\r\nallow: get,head"), "{}", deleted.head);
+    let impute = |query: &str| service.rows(&format!("/v1/impute?{query}"), json!([{}])).error();
+    assert_eq!(impute("draws=two"), "400 query: draws: expected a whole number, got 'two'");
+    assert_eq!(
+        impute("seed=99999999999999999999"),
+        "400 query: seed: expected a smaller whole number, got '99999999999999999999'"
+    );
+    assert_eq!(impute("classes=yes"), "400 query: classes: expected true or false, got 'yes'");
+    for how in ["mode", "sample"] {
+        let expected = format!("400 deviation: expected how=mean, which alone has one, got how={how}");
+        assert_eq!(impute(&format!("deviation=true&how={how}")), expected);
+    }
     assert!(service.post("/v1/predict", "text/plain", "1").error().starts_with("415 content-type: expected"));
     let mut stream = service.connect();
     stream.write_all(b"nonsense\r\n\r\n").unwrap();
@@ -294,6 +313,10 @@ fn tokens_hosts_and_headers() {
         "{}",
         run.stderr
     );
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let run = folder.run(&format!("serve m.sumout --listen {}", taken.local_addr().unwrap()));
+    assert_eq!((run.code, run.stderr.contains("cannot listen")), (2, true), "{}", run.stderr);
+    assert!(!run.stderr.contains("stopped"), "it never started: {}", run.stderr);
     let run = folder.run("serve");
     assert!(run.code == 2 && run.stderr.contains("`sumout demo` trains one in a minute"), "{}", run.stderr);
     let service = Service::with_token("--allow-host box.lan", Some("a-long-enough-token"));

@@ -60,6 +60,7 @@ def pick_and_rub_out_changes_the_class(page):
     b.click("#uncover")
     page.settled(b.run(ANSWERS) - 1)
     assert b.text("#observed") == "100 %"
+    assert b.text("#deviation-hint").startswith("Nothing is missing"), b.text("#deviation-hint")
 
 
 def draw_and_erase_changes_the_class(page):
@@ -197,6 +198,15 @@ def a_form_for_tables(page):
     page.settled(count)
     assert b.text("#verdict-class") == "tulip", b.text("#verdict-class")
     assert b.run("return document.querySelectorAll('#table-answer .filled').length") == 2
+    assert b.text("#tab-rub") == "Ask", b.text("#tab-rub")
+    hidden = "return document.querySelector(arguments[0]).hidden"
+    assert b.run(hidden, "#warning")
+    value = "const c = document.querySelector('#column-1'); c.value = arguments[0]; c.dispatchEvent(new Event('input', {bubbles: true}))"
+    b.run(value, "1e30")
+    b.wait("a warning", "return document.querySelector('#warning').textContent.includes('too far from all that was learned')")
+    b.run(value, "1e39")
+    b.wait("what is wrong", "return document.querySelector('#problem').textContent.includes('expected a finite number')")
+    assert b.text("#verdict-class") == "–" and b.text("#verdict-p") == "" and b.run(hidden, "#warning") and b.run("return document.querySelectorAll('#bars li').length") == 0
 
 
 def light_dark_and_phone(page):

@@ -10,6 +10,12 @@ use axum::http::{StatusCode, header};
 use csv::StringRecord;
 use std::io::{self, Write};
 
+/// As for `sumout predict`: beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
+const FARTHEST: f64 = 1e12;
+
+/// What is said of such a row.
+const TOO_FAR: &str = "too far from all that was learned to tell classes apart: the posterior is no answer";
+
 /// How rows are written, in requests and in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -245,6 +251,10 @@ impl<'a> Writer<'a> {
             serde_json::to_writer(&mut *to, posterior)?;
             key(to, "log_likelihood")?;
             serde_json::to_writer(&mut *to, &log_likelihood[row])?;
+            if log_likelihood[row].abs() > FARTHEST {
+                key(to, "warning")?;
+                serde_json::to_writer(&mut *to, TOO_FAR)?;
+            }
         }
         if let Some(classes) = &block.classes {
             key(to, "class")?;
@@ -420,7 +430,7 @@ mod tests {
         Block {
             rows: 1,
             values: Some(vec![1.5, 1.0, f32::NAN, 2.0]),
-            deviation: Some(vec![0.5, 0.0, 0.25, 0.0]),
+            deviation: Some(vec![0.5, f32::NAN, f32::NAN, f32::NAN]),
             scores: Some((vec![0.25, 0.75], vec![-3.5])),
             ..Block::default()
         }
@@ -431,7 +441,9 @@ mod tests {
 
     #[test]
     fn text_formats() {
-        insta::assert_snapshot!(written(Format::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,0.0,0.25,0.0]}]}"#);
+        insta::assert_snapshot!(written(Format::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,null,null,null]}]}"#);
+        let far = Block { rows: 1, scores: Some((vec![0.5, 0.5], vec![-6e57])), ..Block::default() };
+        insta::assert_snapshot!(written(Format::Lines, Parts { scores: true, ..Parts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too far from all that was learned to tell classes apart: the posterior is no answer"}"#);
         let draws = Parts { draws: 1, ..Parts::default() };
         let drawn = Block { rows: 1, draws: vec![vec![1.0, 0.0, 1.0, 0.0]], ..Block::default() };
         assert_eq!(written(Format::Lines, draws, &drawn, None), "{\"draws\":[[1.0,\"f\",1.0,0.0]]}\n");
@@ -439,7 +451,7 @@ mod tests {
         assert_eq!(written(Format::Csv, draws, &drawn, None), flat);
         insta::assert_snapshot!(written(Format::Csv, PARTS, &block(), None), @r"
         age,sex,coin,kind,sd_age,sd_sex,sd_coin,sd_kind,class,p_no,p_yes,log_likelihood
-        1.5,m,,2,0.5,0,0.25,0,yes,0.25,0.75,-3.5
+        1.5,m,,2,0.5,,,,yes,0.25,0.75,-3.5
         ");
     }
 

@@ -88,8 +88,11 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
         return Err(Problem::bad(format!("draws: expected at most {MOST_DRAWS}, got {draws}")));
     }
     let class = asked.class.as_deref().map(|name| class_of(&live, name)).transpose()?;
-    let deviation = asked.deviation && how == How::Mean; // which alone has one
-    let parts = Parts { values: true, deviation, draws, scores: asked.classes, ..Parts::default() };
+    if asked.deviation && how != How::Mean {
+        let name = asked.how.unwrap_or_default();
+        return Err(Problem::bad(format!("deviation: expected how=mean, which alone has one, got how={name}")));
+    }
+    let parts = Parts { values: true, deviation: asked.deviation, draws, scores: asked.classes, ..Parts::default() };
     answer(&app, Plan { live, parts, how, class, seed: asked.seed.unwrap_or(1), to }, from, request).await
 }
 

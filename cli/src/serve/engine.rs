@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use sumout::kernel::log_sum_exp;
 use sumout::queries::{Predictor, softmax_rows};
+use sumout::structure::Kind;
 use tokio::sync::oneshot;
 
 /// Rows that are answered together.
@@ -57,7 +58,7 @@ impl Question {
 pub enum Answer {
     /// (n, K) and (n).
     Scores(Vec<f64>, Vec<f64>),
-    /// (n, width), and standard deviations where they are known.
+    /// (n, width), and standard deviations where they are known; NaN for a category.
     Filled(Vec<f32>, Option<Vec<f32>>),
     /// (count, width), and the class of each.
     Samples(Vec<f32>, Vec<usize>),
@@ -207,8 +208,12 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
         }
         Question::Fill { how: How::Mean, class, .. } => {
             let imputed = predictor.impute_mean(rows, *class)?;
-            let deviation = imputed.variance.iter().map(|variance| variance.sqrt()).collect();
-            Answer::Filled(imputed.mean, Some(deviation))
+            let structure = &predictor.model().structure;
+            let width = structure.width();
+            // A category has none; pixels are numbers.
+            let number = |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
+            let deviation = |(at, variance): (usize, &f32)| if number(at % width) { variance.sqrt() } else { f32::NAN };
+            Answer::Filled(imputed.mean, Some(imputed.variance.iter().enumerate().map(deviation).collect()))
         }
         Question::Fill { how: How::Mode, class, .. } => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
         Question::Fill { how: How::Sample, class, seed } => {

@@ -18,6 +18,9 @@ struct Place {
     too_many: Slot<bool>,
 }
 
+/// What is said of text that was cut off.
+const TOO_EARLY: &str = "the JSON ends too early";
+
 /// The rows of a whole body, at most `most`.
 pub fn body(bytes: &[u8], columns: &Columns, most: usize) -> Result<Vec<f32>, Problem> {
     let place = Place::default();
@@ -42,6 +45,9 @@ pub fn line(bytes: &[u8], columns: &Columns, number: usize, values: &mut Vec<f32
 
 fn explain(error: &serde_json::Error, place: &Place, columns: &Columns, unit: &str) -> String {
     let at = match (place.row.get(), place.column.get()) {
+        // Where text ends that was cut off says nothing about the row.
+        (Some(row), _) if error.is_eof() && unit == "line" => return format!("line {row}: {TOO_EARLY}"),
+        _ if error.is_eof() => return TOO_EARLY.to_owned(),
         (Some(row), Some(column)) if column < columns.width() => {
             format!("{unit} {row}, column '{}': ", columns.name(column))
         }
@@ -49,8 +55,11 @@ fn explain(error: &serde_json::Error, place: &Place, columns: &Columns, unit: &s
         _ => String::new(),
     };
     let text = error.to_string();
-    // Lines are counted within the text, which for a line is always the first.
-    let text = if unit == "line" { text.split(" at line ").next().unwrap_or_default() } else { &text };
+    // Only what is no JSON needs a place in the text; in a line, that is always the first.
+    let text = match text.rsplit_once(" at line ") {
+        Some((what, _)) if unit == "line" || error.is_data() => what,
+        _ => &text,
+    };
     format!("{at}{text}")
 }
 
@@ -293,7 +302,8 @@ mod tests {
         assert!(
             row("[\"3\", null, null, null]").starts_with("400 row 1, column 'age': expected a number or null, got")
         );
-        assert!(row("[1, \"x\", null, null]").starts_with("400 row 1, column 'sex': expected f, m, got 'x'"));
+        assert_eq!(row("[1, \"x\", null, null]"), "400 row 1, column 'sex': expected f, m, got 'x'");
+        assert_eq!(row("[1 2]"), "400 row 1, column 'sex': expected `,` or `]` at line 1 column 18");
         assert!(row("[1, [2], null, null]").starts_with("400 row 1, column 'sex': invalid type: sequence"));
         assert!(row("[1, null]").starts_with("400 row 1: expected 4 cells, got 2"));
         assert!(row("[1, null, 0, 0, 7, 8]").starts_with("400 row 1: expected 4 cells, got 6"));
@@ -305,11 +315,12 @@ mod tests {
         assert!(says(r#"{"rows": [], "model": 1}"#).starts_with("400 expected the one field 'rows', got 'model'"));
         assert!(says("[[1]]").starts_with("400 invalid type: sequence, expected an object {\"rows\": […]}"));
         assert!(says(r#"{"rows": []} x"#).starts_with("400 trailing characters"));
-        assert!(says("").starts_with("400 EOF while parsing"));
+        assert_eq!(says(""), "400 the JSON ends too early");
+        assert_eq!(says(r#"{"rows": [[1, "#), "400 the JSON ends too early");
         let deep = format!(r#"{{"rows": [{}"#, "[".repeat(10_000));
         assert!(says(&deep).starts_with("400 row 0, column 'age': "), "{}", says(&deep));
         let deep = format!(r#"{{"rows": [[1, null, 0, 0, {}"#, "[".repeat(10_000));
-        assert!(says(&deep).starts_with("400 row 0: EOF while parsing"), "{}", says(&deep));
+        assert_eq!(says(&deep), "400 the JSON ends too early");
     }
 
     #[test]
@@ -319,5 +330,7 @@ mod tests {
         assert_eq!((values.len(), values[0]), (4, 4.0));
         let problem = line(br#"[1, "q", 0, 0]"#, &columns(), 7, &mut values).unwrap_err();
         assert_eq!(problem.message, "line 7, column 'sex': expected f, m, got 'q'");
+        let problem = line(br#"[1, "f""#, &columns(), 8, &mut values).unwrap_err();
+        assert_eq!(problem.message, "line 8: the JSON ends too early");
     }
 }

@@ -6,6 +6,7 @@
 //! ```
 
 use super::problem::Problem;
+use crate::impute::seed_at;
 use axum::http::StatusCode;
 use sumout::Model;
 use sumout::queries::Predictor;
@@ -46,12 +47,14 @@ pub struct View {
 /// Shows the node.
 pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Problem> {
     let neuron = |channel| Neuron { tree: ask.tree, layer: ask.level, node: ask.node, channel };
-    let view = match ask.mode {
+    // Each channel draws its own: with one seed for all, they would look alike.
+    let view = |channel| match ask.mode {
         true => sampling::View::Mode,
-        false => sampling::View::Samples { count: ask.count, seed: ask.seed },
+        false => sampling::View::Samples { count: ask.count, seed: seed_at(ask.seed, channel) },
     };
     // Whatever is wrong with the node is said before its usage is computed.
-    let first = predictor.explain(neuron(ask.channel.unwrap_or(0)), view);
+    let channel = ask.channel.unwrap_or(0);
+    let first = predictor.explain(neuron(channel), view(channel));
     let first = first.map_err(|error| Problem::new(StatusCode::NOT_FOUND, error.to_string()))?;
     let usage = usage(predictor.model(), ask.tree, ask.level, ask.node);
     if let Some(channel) = ask.channel {
@@ -60,7 +63,7 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
     let mut order: Vec<usize> = (0..usage.len()).collect();
     order.sort_by(|&a, &b| usage[b].total_cmp(&usage[a]));
     let show = |channel: usize| {
-        let rows = predictor.explain(neuron(channel), view)?;
+        let rows = predictor.explain(neuron(channel), view(channel))?;
         Ok(View { channel, probability: usage[channel], rows })
     };
     order.into_iter().take(ask.channels).map(show).collect()
@@ -105,6 +108,18 @@ mod tests {
             let same = |(d, p): (usize, &f64)| (p - f64::from(expected[0][node * usage.len() + d])).abs() < 1e-5;
             assert!(usage.iter().enumerate().all(same), "{node}");
         }
+    }
+
+    #[test]
+    fn channels_draw_their_own() {
+        let ask = Ask { tree: 0, level: 0, node: 0, channel: None, channels: 2, count: 3, mode: false, seed: 1 };
+        let mut predictor = Predictor::new(pets());
+        let views = explain(&mut predictor, &ask).unwrap();
+        // Of draws mean + deviation × noise, this is the same in two channels only if the noise is.
+        let shape = |view: &View| (view.rows[0] - view.rows[4]) / (view.rows[4] - view.rows[8]);
+        assert!((shape(&views[0]) - shape(&views[1])).abs() > 1e-3, "{views:?}");
+        let again = explain(&mut predictor, &Ask { channel: Some(views[1].channel), ..ask }).unwrap();
+        assert_eq!(again[0].rows[0], views[1].rows[0], "asked for alone, it draws the same");
     }
 
     #[test]

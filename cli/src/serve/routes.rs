@@ -13,7 +13,7 @@ use crate::datasets::table::some_of;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -81,9 +81,24 @@ impl IntoResponse for Document {
 pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let wrong = |error: axum::extract::rejection::QueryRejection| {
         let text = error.body_text();
-        Problem::bad(format!("query: {}", text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text)))
+        let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+        Problem::bad(format!("query: {}", expected(text, uri).unwrap_or_else(|| text.to_owned())))
     };
     Query::try_from_uri(uri).map(|Query(asked)| asked).map_err(wrong)
+}
+
+/// What the parsers of numbers and truth values say, in words that name what was expected and what came.
+fn expected(text: &str, uri: &Uri) -> Option<String> {
+    let (name, what) = text.split_once(": ")?;
+    let expected = match what {
+        "provided string was not `true` or `false`" => "true or false",
+        "number too large to fit in target type" => "a smaller whole number",
+        "invalid digit found in string" | "cannot parse integer from empty string" => "a whole number",
+        _ => return None,
+    };
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
+    let got: String = pairs.iter().find(|(key, _)| key == name)?.1.chars().take(40).collect();
+    Some(format!("{name}: expected {expected}, got '{got}'"))
 }
 
 /// The class of that name.
@@ -114,7 +129,11 @@ pub fn router(app: App) -> Router {
         .fallback(async || {
             Problem::new(StatusCode::NOT_FOUND, "there is nothing here; /openapi.json says what there is")
         })
-        .method_not_allowed_fallback(async || Problem::new(StatusCode::METHOD_NOT_ALLOWED, "expected another method"))
+        .method_not_allowed_fallback(async |method: Method, uri: Uri| {
+            // The router adds the header Allow, but does not say here what is in it.
+            let expected = if matches!(uri.path(), "/v1/predict" | "/v1/impute") { "POST" } else { "GET or HEAD" };
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("method: expected {expected}, got {method}"))
+        })
         .layer(middleware::from_fn_with_state(app.clone(), pass))
         .with_state(app)
 }

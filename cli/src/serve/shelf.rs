@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 use sumout::Model;
+use sumout::model::Scaling;
 use sumout::queries::Predictor;
 use sumout::structure::{OUTSIDE, Tree};
 
@@ -202,6 +203,13 @@ fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<V
     Ok(examples)
 }
 
+/// The number that is scaled to `z`: a whole one where 32 bits cannot tell, else with no more digits than they have.
+fn at(scaling: &Scaling, z: f32) -> f64 {
+    let x = scaling.invert(0, z);
+    let x = if scaling.apply(0, x.round()) == z { x.round() } else { x };
+    x.to_string().parse().unwrap_or(x.into())
+}
+
 /// What clients and the page need to know of a model.
 fn about(name: &str, model: &Model, layout: &Layout, columns: &Columns, classes: &[String], examples: usize) -> Value {
     let s = &model.structure;
@@ -210,8 +218,8 @@ fn about(name: &str, model: &Model, layout: &Layout, columns: &Columns, classes:
         json!({ "name": columns.name(column), "kind": kind, "categories": columns.categories(column) })
     };
     let image = layout.shape.map(|shape| {
-        let (low, high) = (model.scaling.invert(0, 0.0), model.scaling.invert(0, 1.0));
-        json!({ "height": shape.height, "width": shape.width, "channels": shape.channels, "range": [low, high] })
+        let range = [0.0, 1.0].map(|z| at(&model.scaling, z));
+        json!({ "height": shape.height, "width": shape.width, "channels": shape.channels, "range": range })
     });
     let trees: Vec<Value> = s.trees.iter().map(|tree| levels(model, tree)).collect();
     let named: Vec<Value> = if columns.named { (0..columns.width()).map(column).collect() } else { Vec::new() };
@@ -293,6 +301,13 @@ mod tests {
         assert_eq!(name_of("a/b/digits.sumout"), ("digits".into(), "a/b/digits.sumout".into()));
         assert_eq!(name_of("new=a/b=c.sumout"), ("new".into(), "a/b=c.sumout".into()));
         assert_eq!(name_of("a/b=c.sumout"), ("b=c".into(), "a/b=c.sumout".into()));
+    }
+
+    #[test]
+    fn ranges_are_what_people_would_write() {
+        let range = |offset, scale| [0.0, 1.0].map(|z| at(&Scaling::uniform(offset, scale), z));
+        assert_eq!(range(0.0, 1.0 / 255.0), [0.0, 255.0]);
+        assert_eq!(range(0.5, 10.0), [0.5, 0.6]);
     }
 
     #[test]
