@@ -13,7 +13,9 @@ use sumout::kernel::log_sum_exp;
 use sumout::queries::{argmax_rows, softmax_rows};
 
 /// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
-const FARTHEST: f64 = 1e12;
+pub const FARTHEST: f64 = 1e12;
+/// What is said of a row beyond it.
+pub const TOO_FAR: &str = "too far from all that was learned to tell classes apart: the posterior is no answer";
 
 /// Class, posterior and log-likelihood of every row
 #[derive(Debug, clap::Args)]
@@ -90,9 +92,7 @@ impl Far {
     pub fn say(&self) {
         let Some(first) = self.first else { return };
         let rows = if self.rows == 1 { "".to_owned() } else { format!(" (the first of {})", self.rows) };
-        say(&format!(
-            "row {first}{rows} is too far from all that was learned to tell classes apart: its posterior is no answer"
-        ));
+        say(&format!("row {first}{rows} is {TOO_FAR}"));
     }
 }
 

@@ -95,7 +95,7 @@ fn a_number_out_of_this_world_gets_a_word() {
     folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");
     let said = folder.run("predict m.sumout --data new.csv").stderr;
     let expected =
-        "row 2 (the first of 2) is too far from all that was learned to tell classes apart: its posterior is no answer";
+        "row 2 (the first of 2) is too far from all that was learned to tell classes apart: the posterior is no answer";
     assert_eq!(said, format!("warning: {expected}\n"));
     folder.write("new.csv", "a,colour,y\n1e30,red,no\n");
     let asked = folder.run("evaluate m.sumout --data new.csv");

@@ -5,16 +5,11 @@ use super::cells::Columns;
 use super::problem::Problem;
 use super::stream::{Spool, unwritable};
 use crate::datasets::records::{Field, FieldKind, Value};
+use crate::predict::{FARTHEST, TOO_FAR};
 use axum::http::header::HeaderMap;
 use axum::http::{StatusCode, header};
 use csv::StringRecord;
 use std::io::{self, Write};
-
-/// As for `sumout predict`: beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
-const FARTHEST: f64 = 1e12;
-
-/// What is said of such a row.
-const TOO_FAR: &str = "too far from all that was learned to tell classes apart: the posterior is no answer";
 
 /// How rows are written, in requests and in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
