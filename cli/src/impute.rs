@@ -56,10 +56,10 @@ pub struct Args {
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
-    let (data, model) = (&args.input.data, &args.model.to_string_lossy());
-    check_apart(&args.out.out, &[data, model])?;
+    let (data, labels, model) = (&args.input.data, args.input.labels_file(), &args.model.to_string_lossy());
+    check_apart(&args.out.out, &[data, labels, model])?;
     if let Some(variance) = &args.variance {
-        check_apart(variance, &[data, model, &args.out.out])?;
+        check_apart(variance, &[data, labels, model, &args.out.out])?;
     }
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;

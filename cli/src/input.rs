@@ -88,6 +88,11 @@ pub struct Input {
 }
 
 impl Input {
+    /// The file of labels, or nothing.
+    pub fn labels_file(&self) -> &str {
+        self.labels.as_deref().unwrap_or_default()
+    }
+
     /// What the reader is asked for.
     pub fn request(&self, split: Split, model: Option<Layout>) -> Request {
         let split = match self.split {

@@ -36,7 +36,7 @@ pub struct Args {
 /// Predicts chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
-    check_apart(&args.out, &[&args.input.data, &args.model.to_string_lossy()])?;
+    check_apart(&args.out, &[&args.input.data, args.input.labels_file(), &args.model.to_string_lossy()])?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let classes = predictor.model().structure.classes;
     let rows = args.input.open_unlabelled(predictor.model(), args.keep.keep())?;

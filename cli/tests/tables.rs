@@ -109,6 +109,7 @@ fn what_is_read_is_never_overwritten() {
     for line in [
         "train --data train.csv --target y --steps 3 --out train.csv",
         "predict m.sumout --data train.csv --out ./train.csv",
+        "predict m.sumout --data new.csv --labels train.csv --out train.csv",
         "impute m.sumout --data train.csv --out train.csv",
         "impute m.sumout --data train.csv --out new.csv --variance new.csv",
     ] {
