@@ -58,16 +58,18 @@ need cc gcc libc6-dev
 command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&2; exit 1; }
 
 step cargo fmt --all --check
-step cargo clippy --release --workspace --all-targets --locked -- -D warnings
-tests cargo test --release --workspace --locked
+# All of it in one go, the experiments' networks too, so that everything is built once; then what is built by default.
+step cargo clippy --release --workspace --all-targets --locked --features experiments/networks -- -D warnings
+tests cargo test --release --workspace --locked --features experiments/networks
+export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
+step cargo check --release --locked
+step cargo clippy --release --all-targets --locked -p experiments -- -D warnings
 # With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 # With Parquet; not optimised, which builds twice as fast.
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-cli --features parquet --lib parquet
 
-step cargo build --release --locked
-export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
@@ -79,13 +81,5 @@ scripts "$room/serve/bin/python" web/test/page.py
 # The Python package, built and installed in a fresh environment as a user would.
 environment python "./python[test]"
 tests "$room/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
-
-# The networks of the experiments: burn takes six minutes to build, once. All in all this script stays under thirty.
-if ((SECONDS < 1200)); then
-  step cargo clippy --release --all-targets --locked -p experiments --features networks -- -D warnings
-  tests cargo test --release --locked -p experiments --features networks
-else
-  untested+="; not tested for want of time: cargo test --release -p experiments --features networks"
-fi
 
 printf '\n%d passed, 0 failed%s\n' "$passed" "$untested"
