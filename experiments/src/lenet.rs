@@ -12,6 +12,8 @@
 //! recipe = { steps = 20000, batch = 64, rate = 0.01, momentum = 0.9, decay = 5e-4 } # the paper's
 //! ```
 
+mod kept;
+
 use crate::columns::{accuracy, with_holes};
 use crate::holes::Holes;
 use crate::mnist::{Images, Mnist, PIXELS};
@@ -20,23 +22,24 @@ use crate::results::{Book, Run, machine, seconds};
 use crate::side_by_side::side_by_side;
 use anyhow::{Result, bail};
 use burn::module::{Initializer, Module};
-use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{GradientsParams, SgdConfig};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use kept::{Kept, Progress};
 use serde::Deserialize;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sumout::missing::Grid;
 use sumout::random::{Purpose, Stream};
 
 const SIDE: usize = 28;
 const MAP: usize = 12; // side of the map after the first maximum
+const TOP: usize = 4; // side of the map after the second
+const CORNERS: [(usize, usize); 4] = [(0, 0), (0, 1), (1, 0), (1, 1)]; // of a 2×2 window of a maximum
 
 /// How a net is trained.
 #[derive(Clone, Debug, Deserialize)]
@@ -96,31 +99,30 @@ impl Fill {
         image
     }
 
-    /// What the first convolution sees of rows (B, 784): the 5×5 patches under the corners of each 2×2 window of the
-    /// maximum, (4, B, 12, 12, channels, 5, 5) as (4·B·144, channels·25).
-    fn patches(&self, rows: &[f32], device: &Device) -> Tensor<2> {
+    /// What the first convolution sees of rows (B, 784), by the corners of each 2×2 window of the maximum: 5×5 patches,
+    /// (B, 12, 12, channels, 5, 5) as (B·144, channels·25).
+    fn patches(&self, rows: &[f32], device: &Device) -> [Tensor<2>; 4] {
         let images: Vec<Vec<f32>> = rows.chunks_exact(PIXELS).map(|row| self.image(row)).collect();
-        let (count, size) = (4 * images.len() * MAP * MAP, self.channels() * 25);
-        let mut patches = Vec::with_capacity(count * size);
-        for (down, right) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            for image in &images {
-                for (y, x) in (0..MAP).flat_map(|y| (0..MAP).map(move |x| (2 * y + down, 2 * x + right))) {
-                    for channel in image.chunks_exact(PIXELS) {
-                        (y..y + 5).for_each(|y| patches.extend_from_slice(&channel[y * SIDE + x..][..5]));
-                    }
+        let (count, size) = (images.len() * MAP * MAP, self.channels() * 25);
+        CORNERS.map(|(down, right)| {
+            let mut patches = Vec::with_capacity(count * size);
+            for (image, y, x) in each(images.len(), MAP) {
+                let (y, x) = (2 * y + down, 2 * x + right);
+                for channel in images[image].chunks_exact(PIXELS) {
+                    (y..y + 5).for_each(|y| patches.extend_from_slice(&channel[y * SIDE + x..][..5]));
                 }
             }
-        }
-        Tensor::from_data(TensorData::new(patches, [count, size]), device)
+            Tensor::from_data(TensorData::new(patches, [count, size]), device)
+        })
     }
 }
 
-/// The layers.
+/// The layers. Convolutions are products with patches, and a maximum is taken of whole matrices: burn's own
+/// convolutions and pooling would take most of the time.
 #[derive(Module, Debug)]
 struct Layers {
-    first: Linear, // a convolution: of patches
-    second: Conv2d,
-    pool: MaxPool2d,
+    first: Linear,
+    second: Linear,
     hidden: Linear,
     classes: Linear,
 }
@@ -128,28 +130,45 @@ struct Layers {
 impl Layers {
     fn new(channels: usize, device: &Device) -> Self {
         let start = Initializer::KaimingUniform { gain: 1.0, fan_out_only: false }; // Caffe's "xavier"
-        let convolution = |from, to| Conv2dConfig::new([from, to], [5, 5]).with_initializer(start.clone()).init(device);
         let linear = |from, to| LinearConfig::new(from, to).with_initializer(start.clone()).init(device);
         Self {
             first: linear(25 * channels, 20),
-            second: convolution(20, 50),
-            pool: MaxPool2dConfig::new([2, 2]).init(),
-            hidden: linear(800, 500),
+            second: linear(25 * 20, 50),
+            hidden: linear(TOP * TOP * 50, 500),
             classes: linear(500, 10),
         }
     }
 
-    /// Classes' scores from patches. The first maximum is taken of whole matrices: burn's own convolution and pooling
-    /// of that size would take most of the time.
-    fn forward(&self, patches: Tensor<2>) -> Tensor<2> {
-        let corners = self.first.forward(patches).chunk(4, 0);
-        let map = corners.into_iter().reduce(Tensor::max_pair).expect("four corners"); // (B·144, 20)
+    /// Classes' scores from patches of images, and where the patches of the first map lie.
+    fn forward(&self, patches: [Tensor<2>; 4], of_map: &[Tensor<1, Int>; 4]) -> Tensor<2> {
+        let map = maximum(patches.map(|patches| self.first.forward(patches))); // (B·144, 20)
         let batch = map.dims()[0] / (MAP * MAP);
-        let map = map.reshape([batch, MAP, MAP, 20]).permute([0, 3, 1, 2]); // (B, 20, 12, 12)
-        let map = self.pool.forward(self.second.forward(map)); // (B, 50, 4, 4)
-        let hidden = relu(self.hidden.forward(map.flatten(1, 3))); // (B, 500)
+        let patches = of_map.clone().map(|places| map.clone().select(0, places));
+        let map = maximum(patches.map(|patches| self.second.forward(patches.reshape([-1, 25 * 20])))); // (B·16, 50)
+        let hidden = relu(self.hidden.forward(map.reshape([batch, TOP * TOP * 50]))); // (B, 500)
         self.classes.forward(hidden) // (B, 10)
     }
+}
+
+/// The greatest of each window's corners.
+fn maximum(corners: [Tensor<2>; 4]) -> Tensor<2> {
+    corners.into_iter().reduce(|a, b| a.clone() + relu(b - a)).expect("four corners")
+}
+
+/// What the second convolution sees of maps (B, 12, 12), by corners: the places of (B, 4, 4, 5, 5).
+fn patches_of_map(batch: usize, device: &Device) -> [Tensor<1, Int>; 4] {
+    CORNERS.map(|(down, right)| {
+        let corner = |(image, y, x)| (image * MAP + 2 * y + down) * MAP + 2 * x + right;
+        let patch = |corner| (0..25).map(move |place| (corner + place / 5 * MAP + place % 5) as i64);
+        let places: Vec<i64> = each(batch, TOP).map(corner).flat_map(patch).collect();
+        let count = places.len();
+        Tensor::from_data(TensorData::new(places, [count]), device)
+    })
+}
+
+/// Images and the windows of their maps.
+fn each(images: usize, side: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    (0..images * side * side).map(move |at| (at / (side * side), at / side % side, at % side))
 }
 
 /// A trained net.
@@ -159,45 +178,67 @@ struct LeNet {
     fill: Fill,
 }
 
-impl LeNet {
-    /// Trains on images that have fresh holes each time. `heard` gets steps done and the batch's loss, sometimes.
-    fn train(
-        recipe: &Recipe,
-        images: &Images,
-        holes: &Holes,
-        fill: Fill,
-        seed: u64,
-        heard: &mut dyn FnMut(usize, f64),
-    ) -> Result<Self> {
+/// What a net is trained on.
+struct Training<'a> {
+    recipe: &'a Recipe,
+    images: &'a Images,
+    holes: Holes,
+    fill: Fill,
+    seed: u64,
+    kept: Option<Kept>, // where it is kept on its way
+}
+
+const KEEP_EVERY: usize = 500; // steps
+
+impl Training<'_> {
+    /// Trains on images that have fresh holes each time. `heard` gets how far it is and the batch's loss, sometimes.
+    /// Returns how long it took, with what was done before it was stopped.
+    fn run(self, heard: &mut dyn FnMut(Progress, f64)) -> Result<(LeNet, f64)> {
+        let Self { recipe, images, holes, fill, seed, kept } = self;
         let device = Device::flex().autodiff();
-        let mut layers = start(&fill, seed, &device);
+        let layers = start(&fill, seed, &device);
         let momentum = MomentumConfig::new().with_momentum(recipe.momentum).with_dampening(0.0);
         let decay = WeightDecayConfig::new(recipe.decay);
-        let mut rule = SgdConfig::new().with_momentum(Some(momentum)).with_weight_decay(Some(decay)).init();
+        let rule = SgdConfig::new().with_momentum(Some(momentum)).with_weight_decay(Some(decay)).init();
+        let (before, mut layers, mut rule) = match &kept {
+            Some(kept) => kept.load(layers, rule)?,
+            None => (Progress::default(), layers, rule),
+        };
+        let since = Instant::now();
+        let progress = |step| Progress { step, seconds: before.seconds + since.elapsed().as_secs_f64() };
         let entropy = CrossEntropyLossConfig::new().init(&device);
+        let of_map = patches_of_map(recipe.batch, &device);
         let mut order = Order::new(images.labels.len(), seed);
-        for step in 0..recipe.steps {
+        order.skip(before.step * recipe.batch);
+        for step in before.step..recipe.steps {
             let rows: Vec<usize> = (0..recipe.batch).map(|_| order.next_row()).collect();
             let mut batch: Vec<f32> =
                 rows.iter().flat_map(|&row| &images.values[row * PIXELS..][..PIXELS]).copied().collect();
             holes.apply(&Grid::image(SIDE, SIDE, 1), &mut batch, step * recipe.batch, !seed)?; // not the test's holes
             let labels = rows.iter().map(|&row| images.labels[row]).collect::<Vec<i64>>();
             let labels = Tensor::<1, Int>::from_data(TensorData::new(labels, [recipe.batch]), &device);
-            let loss = entropy.forward(layers.forward(fill.patches(&batch, &device)), labels);
+            let loss = entropy.forward(layers.forward(fill.patches(&batch, &device), &of_map), labels);
             if (step + 1) % 100 == 0 {
-                heard(step + 1, f64::from(loss.clone().into_scalar::<f32>()));
+                heard(progress(step + 1), f64::from(loss.clone().into_scalar::<f32>()));
             }
             let gradients = GradientsParams::from_grads(loss.backward(), &layers);
             layers = rule.step(recipe.rate_at(step), layers, gradients);
+            if let Some(kept) = kept.as_ref().filter(|_| (step + 1) % KEEP_EVERY == 0) {
+                kept.save(progress(step + 1), layers.clone(), &rule)?;
+            }
         }
-        Ok(Self { layers: layers.valid(), fill })
+        Ok((LeNet { layers: layers.valid(), fill }, progress(recipe.steps).seconds))
     }
+}
 
+impl LeNet {
     /// The class of each row.
     fn classify(&self, rows: &[f32]) -> Vec<usize> {
         let device = Device::flex();
         let classes = |rows: &[f32]| {
-            let found = self.layers.forward(self.fill.patches(rows, &device)).argmax(1).into_data().convert::<i64>();
+            let of_map = patches_of_map(rows.len() / PIXELS, &device);
+            let found =
+                self.layers.forward(self.fill.patches(rows, &device), &of_map).argmax(1).into_data().convert::<i64>();
             found.try_into_vec::<i64>().expect("whole numbers").into_iter().map(|class| class as usize)
         };
         rows.chunks(100 * PIXELS).flat_map(classes).collect()
@@ -210,7 +251,7 @@ fn start(fill: &Fill, seed: u64, device: &Device) -> Layers {
     let _alone = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
     device.seed(seed);
     let layers = Layers::new(fill.channels(), device);
-    layers.forward(fill.patches(&[0.0; PIXELS], device));
+    layers.forward(fill.patches(&[0.0; PIXELS], device), &patches_of_map(1, device));
     layers
 }
 
@@ -233,6 +274,12 @@ impl Order {
             self.epoch += 1;
         }
         self.left.pop().expect("a training set has rows") as usize
+    }
+
+    fn skip(&mut self, rows: usize) {
+        for _ in 0..rows {
+            self.next_row();
+        }
     }
 }
 
@@ -264,16 +311,17 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, jobs: usize) -> R
     let row = |name: &str| if options.holes.len() == 1 { String::new() } else { name.to_owned() };
     let left = options.holes.iter().filter(|name| !book.has(&row(name), seed)).collect();
     side_by_side(jobs, left, |name: &String| {
-        let start = Instant::now();
-        let steps = options.recipe.steps;
+        let (recipe, steps) = (&options.recipe, options.recipe.steps);
         let (holes, fill) = (name.parse()?, options.fill(&mnist.train)?);
-        let net = LeNet::train(&options.recipe, &mnist.train, &holes, fill, seed, &mut |step, loss| {
+        let what = format!("{recipe:?}, {} on {name} of {}, seed {seed}", options.fill, mnist.train.labels.len());
+        let kept = || Kept::new(book.beside(&format!("{}-{seed}.net", name.replace(':', "-"))), what.clone());
+        let training = Training { recipe, images: &mnist.train, holes, fill, seed, kept: Some(kept()) };
+        let (net, train_seconds) = training.run(&mut |progress, loss| {
+            let Progress { step, seconds } = progress;
             if step.is_multiple_of(steps.div_ceil(1000) * 100) || step == steps {
-                let seconds = start.elapsed().as_secs();
-                eprintln!("{} on {name}: step {step} of {steps}, {seconds} s, loss {loss:.3}", plan.name);
+                eprintln!("{} on {name}: step {step} of {steps}, {seconds:.0} s, loss {loss:.3}", plan.name);
             }
         })?;
-        let train_seconds = seconds(start.elapsed());
         let start = Instant::now();
         let mut accuracies = Vec::new();
         for missing in plan.missing()? {
@@ -286,11 +334,13 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, jobs: usize) -> R
             mask_seed: seed,
             train: mnist.train.labels.len(),
             test: mnist.test.labels.len(),
-            train_seconds,
+            train_seconds: seconds(Duration::from_secs_f64(train_seconds)),
             test_seconds: seconds(start.elapsed()),
             machine: format!("one of {}", machine()),
             accuracies,
-        })
+        })?;
+        kept().remove();
+        Ok(())
     })
 }
 
@@ -318,7 +368,9 @@ mod tests {
         let recipe = Recipe { steps: 150, batch: 32, rate: 0.02, momentum: 0.9, decay: 5e-4 };
         let judge = |holes: &str, fill: Fill| {
             let holes: Holes = holes.parse().unwrap();
-            let net = LeNet::train(&recipe, &train, &holes, fill, 1, &mut |_, _| ()).unwrap();
+            let training =
+                Training { recipe: &recipe, images: &train, holes: holes.clone(), fill, seed: 1, kept: None };
+            let (net, _) = training.run(&mut |_, _| ()).unwrap();
             let mut rows = test.values.clone();
             holes.apply(&Grid::image(SIDE, SIDE, 1), &mut rows, 0, 2).unwrap();
             accuracy(&net.classify(&rows), &test.labels)
@@ -326,6 +378,27 @@ mod tests {
         let (whole, half) = (judge("clean", Fill::Zero), judge("iid:0.5", Fill::Flag));
         assert!(whole > 88.0 && half > 75.0, "{whole} {half}");
         assert_eq!(whole, judge("clean", Fill::Zero), "the same seed gives the same net");
+    }
+
+    /// After 600 steps there is a file of the first 500; from there the last 100 are the same again.
+    #[test]
+    fn goes_on_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let images = digits(Split::Train).some(0, 100);
+        let kept = |training: &str| Kept::new(folder.path().join("a.net"), training.into());
+        let train = || {
+            let recipe = Recipe { steps: 600, batch: 4, rate: 0.01, momentum: 0.9, decay: 5e-4 };
+            let (images, holes, kept) = (&images, "iid:0.5".parse().unwrap(), Some(kept("a net")));
+            let training = Training { recipe: &recipe, images, holes, fill: Fill::Flag, seed: 1, kept };
+            let mut heard = Vec::new();
+            training.run(&mut |progress, loss| heard.push((progress.step, loss))).unwrap();
+            heard
+        };
+        let (whole, rest) = (train(), train());
+        assert_eq!((whole.len(), &whole[5..]), (6, &rest[..]));
+        let layers = start(&Fill::Flag, 1, &Device::flex().autodiff());
+        let (progress, ..) = kept("another").load(layers, SgdConfig::new().init()).unwrap();
+        assert_eq!(progress, Progress::default());
     }
 
     #[test]
@@ -342,14 +415,15 @@ mod tests {
         let mut row: Vec<f32> = (0..PIXELS).map(|i| (i % 251) as f32).collect();
         row[0] = f32::NAN;
         let device = Device::flex();
-        let patches = |fill: &Fill| fill.patches(&row, &device).into_data().try_into_vec::<f32>().unwrap();
-        let zero = patches(&Fill::Zero);
+        let patches = |fill: &Fill, corner: usize| {
+            fill.patches(&row, &device)[corner].clone().into_data().try_into_vec::<f32>().unwrap()
+        };
         // The corner (0, 1) of the window (3, 5): the patch from (6, 11), its number (2, 4) is the pixel (8, 15).
-        let patch = MAP * MAP + 3 * MAP + 5;
-        assert_eq!(zero[patch * 25 + 2 * 5 + 4], row[8 * SIDE + 15] / 256.0);
-        assert_eq!(zero[0], 0.0);
-        assert_eq!(patches(&Fill::Mean(vec![64.0; PIXELS]))[0], 0.25);
-        let flag = patches(&Fill::Flag);
+        let patch = 3 * MAP + 5;
+        assert_eq!(patches(&Fill::Zero, 1)[patch * 25 + 2 * 5 + 4], row[8 * SIDE + 15] / 256.0);
+        assert_eq!(patches(&Fill::Zero, 0)[0], 0.0);
+        assert_eq!(patches(&Fill::Mean(vec![64.0; PIXELS]), 0)[0], 0.25);
+        let flag = patches(&Fill::Flag, 0);
         assert_eq!((flag[0], flag[1], flag[25], flag[26]), (0.0, 1.0 / 256.0, 1.0, 0.0));
     }
 }

@@ -103,6 +103,13 @@ impl Book {
         models::save(&self.path, (serde_json::to_string_pretty(&*record)? + "\n").as_bytes())
     }
 
+    /// A file beside the results, of this experiment.
+    #[cfg_attr(not(feature = "networks"), allow(dead_code, reason = "nets are kept there"))]
+    pub fn beside(&self, name: &str) -> PathBuf {
+        let own = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(format!("{own}-{name}"))
+    }
+
     /// Keeps a model beside the results; it stays out of the repository.
     pub fn keep(&self, model: &[u8]) -> Result<()> {
         models::save(&self.path.with_extension("sumout"), model)
