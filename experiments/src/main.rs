@@ -25,6 +25,7 @@ mod pairs;
 mod experiment;
 mod paper;
 mod crossed;
+mod paired;
 mod tables;
 mod curves;
 mod pictures;

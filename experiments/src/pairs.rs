@@ -24,6 +24,7 @@ use crate::tmm;
 use anyhow::Result;
 use serde::Deserialize;
 use std::time::Instant;
+use sumout::device::Precision;
 use sumout::queries::shifts;
 use sumout::random::{Purpose, Stream};
 use sumout_cli::devices::Chosen;
@@ -81,7 +82,8 @@ pub fn run_tmm(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chos
     let options: TmmOptions = plan.options()?;
     let (learned, _) = learned_and_kept(&mnist.train, seed);
     let start = Instant::now();
-    let mut model = chosen.predictor(tmm::learn(plan, &options.model, seed, &learned, book, chosen)?)?;
+    let ready = chosen.ready(Precision::Tf32)?;
+    let mut model = chosen.predictor(tmm::learn(plan, &options.model, seed, &learned, book, ready)?)?;
     let train_seconds = seconds(start.elapsed());
     let start = Instant::now();
     let mut accuracies = Vec::new();

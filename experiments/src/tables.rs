@@ -8,6 +8,7 @@
 
 use crate::columns;
 use crate::crossed;
+use crate::paired;
 use crate::paper::{self, Paper};
 use crate::results::{Record, Run, read};
 use anyhow::{Context, Result, bail};
@@ -65,6 +66,7 @@ fn table(name: &str, records: &[Record], paper: &Paper) -> Result<String> {
         "squares" => accuracies(records, &paper.row, iid..columns::all().len()),
         "nets-iid" => crossed::table(records, paper, false),
         "nets-squares" => crossed::table(records, paper, true),
+        "precision" => paired::table(records, "precision-f32", "precision-tf32")?,
         "pairs" => pairs(records, &paper.pairs),
         "quick" => quick(records),
         "runs" => runs(records),
@@ -79,7 +81,8 @@ pub fn is_whole(record: &Record) -> bool {
 
 /// What stands in tables and curves of the 16 columns.
 pub fn compared(records: &[Record]) -> Vec<Record> {
-    let whole = records.iter().filter(|record| is_whole(record) && !crossed::is_crossed(record)).cloned();
+    let alone = |record: &&Record| is_whole(record) && !crossed::is_crossed(record) && !paired::is_paired(record);
+    let whole = records.iter().filter(alone).cloned();
     whole.chain(crossed::on_itself(records)).collect()
 }
 

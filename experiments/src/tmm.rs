@@ -5,6 +5,8 @@
 //! shifts = 1                 # asked about each image moved by up to so many pixels each way
 //! votes = ["sum"]            # what the answers make together; more than one give as many rows
 //! members = 1                # so many models with seeds of their own vote together
+//! mask_seed = 1              # the same holes for all seeds; each seed has its own if left out
+//! precision = "f32"          # what a GPU trains in; tf32 if left out
 //! [options.model]            # as in a plan of `sumout train`
 //! preset = "mnist-ht"
 //! ```
@@ -13,7 +15,7 @@ use crate::columns::{accuracy, with_holes};
 use crate::mnist::{Images, Mnist, PIXELS};
 use crate::plan::Plan;
 use crate::results::{Book, Run, gpu, machine, seconds};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Instant;
@@ -36,6 +38,8 @@ struct Options {
     votes: Vec<Vote>,
     #[serde(default = "one")]
     members: usize,
+    mask_seed: Option<u64>,
+    precision: Option<String>,
     model: toml::Table,
 }
 
@@ -92,10 +96,11 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
     if rows.iter().all(|row| book.has(row, seed)) {
         return Ok(());
     }
+    let ready = ready(&options, chosen)?;
     let start = Instant::now();
     let mut members = Vec::new();
     for member in 0..options.members as u64 {
-        let model = learn(plan, &options.model, seed + APART * member, &mnist.train, book, chosen)?;
+        let model = learn(plan, &options.model, seed + APART * member, &mnist.train, book, ready)?;
         if plan.seeds.first() == Some(&seed) && member == 0 {
             book.keep(&model_file::to_bytes(&model)?)?; // for pictures
         }
@@ -103,18 +108,18 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
     }
     let train_seconds = seconds(start.elapsed());
     let start = Instant::now();
-    let accuracies = judge(plan, &mut members, &options, seed, &mnist.test)?;
-    let (device, _) = chosen.ready(Precision::F32)?;
+    let mask_seed = options.mask_seed.unwrap_or(seed);
+    let accuracies = judge(plan, &mut members, &options, mask_seed, &mnist.test)?;
     for (row, accuracies) in rows.into_iter().zip(accuracies) {
         book.add(Run {
             row,
             seed,
-            mask_seed: seed,
+            mask_seed,
             train: mnist.train.labels.len(),
             test: mnist.test.labels.len(),
             train_seconds,
             test_seconds: seconds(start.elapsed()),
-            machine: if device == Device::Cpu { machine() } else { format!("{} and {}", machine(), gpu()) },
+            machine: if ready.0 == Device::Cpu { machine() } else { format!("{} and {}", machine(), gpu()) },
             accuracies,
         })?;
     }
@@ -126,6 +131,16 @@ fn row(options: &Options, vote: Vote) -> String {
     if options.votes.len() == 1 { String::new() } else { format!("{vote:?}").to_lowercase() }
 }
 
+/// What trains, as the plan and the command line say.
+fn ready(options: &Options, chosen: &Chosen) -> Result<(Device, Precision)> {
+    let Some(asked) = &options.precision else { return chosen.ready(Precision::Tf32) };
+    let asked: Precision = asked.parse()?;
+    let (device, precision) = chosen.ready(asked)?;
+    ensure!(precision == asked, "the plan trains in {asked:?}; leave out --precision");
+    ensure!(device != Device::Cpu || asked == Precision::F32, "a processor has no tf32; --device cuda");
+    Ok((device, precision))
+}
+
 /// Trains one model.
 pub fn learn(
     plan: &Plan,
@@ -133,11 +148,10 @@ pub fn learn(
     seed: u64,
     train: &Images,
     book: &Book,
-    chosen: &Chosen,
+    (device, precision): (Device, Precision),
 ) -> Result<Model> {
     let data = Data::new(&train.values, &train.labels);
     let mut trainer = start_training(plan, model, seed, train, book)?;
-    let (device, precision) = chosen.ready(Precision::Tf32)?;
     trainer.use_device(device, precision)?;
     let start = Instant::now();
     trainer.run(&data, None, &mut |_, progress| {
