@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use rayon::ThreadPool;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use sumout::clusters::class_clusters;
 use sumout::device::{Device, Precision};
 use sumout::images;
 use sumout::model::About;
@@ -76,7 +77,17 @@ pub fn train(
         let trainer = py.detach(|| pool.install(|| start(tree)))?;
         models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree, trees))?);
     }
-    Model::new(pool.install(|| sumout::Model::mixture(models)).map_err(exception)?)?.on(device)
+    let beside = match image_shape {
+        None if prior.len() > 1 => tables::clusters(&kinds, data.values),
+        _ => None,
+    };
+    let together = || {
+        let trees = sumout::Model::mixture(models)?;
+        let Some(leaves) = beside else { return Ok(trees) };
+        let clusters = class_clusters(&trees, &data, &leaves, settings.seed)?;
+        sumout::Model::mixture(vec![trees, clusters])
+    };
+    Model::new(py.detach(|| pool.install(together)).map_err(exception)?)?.on(device)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
