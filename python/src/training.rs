@@ -8,6 +8,7 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::ThreadPool;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use sumout::clusters::class_clusters;
@@ -16,7 +17,7 @@ use sumout::images;
 use sumout::model::About;
 use sumout::presets::Preset;
 use sumout::settings::Settings;
-use sumout::start::start_leaves;
+use sumout::start::{LeafStart, start_leaves};
 use sumout::structure::{Kind, Structure};
 use sumout::tables::{self, ColumnPlan};
 use sumout::train::{Data, Proceed, Trainer};
@@ -82,8 +83,9 @@ pub fn train(
         _ => None,
     };
     let together = || {
-        let trees = sumout::Model::mixture(models)?;
+        let mut trees = sumout::Model::mixture(models)?;
         let Some(leaves) = beside else { return Ok(trees) };
+        trees.about.training["clusters"] = json!(leaves);
         let clusters = class_clusters(&trees, &data, &leaves, settings.seed)?;
         sumout::Model::mixture(vec![trees, clusters])
     };
@@ -110,7 +112,9 @@ pub fn go_on(
     pool.install(|| data.check(&model)).map_err(exception)?;
     model.set_prior(&prior).map_err(exception)?;
     let mut suited = tables::settings(&model.structure.row_kinds(), data.values);
-    if let Ok(leaves) = serde_json::from_value(model.about.training["settings"]["leaves"].clone()) {
+    let told = [&model.about.training["settings"]["leaves"], &model.about.training["clusters"]];
+    let narrowest = told.into_iter().filter_map(|leaves| LeafStart::deserialize(leaves).ok());
+    if let Some(leaves) = narrowest.min_by(|a, b| a.floor.total_cmp(&b.floor)) {
         suited.leaves = leaves; // a few rows do not make them wider
     }
     let settings = laid_over(&suited, &parse(settings)?)?;
