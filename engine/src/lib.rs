@@ -30,6 +30,7 @@ pub mod loss;
 pub mod optim;
 pub mod learning;
 pub mod settings;
+pub mod clusters;
 pub mod augment;
 #[cfg(feature = "cuda")]
 pub mod cuda;

@@ -61,7 +61,7 @@ pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: 
                     .collect();
                 let drawn =
                     draw_structures(&model.scaling, kinds, values, width, &columns, start.structures, &mut random);
-                fit(kinds, tree.components, &drawn, start, &mut random)
+                fit(kinds, tree.components, &drawn, start, &mut random).0
             })
             .collect();
         item += jobs.len();
@@ -70,7 +70,7 @@ pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: 
 }
 
 /// Local structures with something in them, (n, S), drawn from random rows and positions.
-fn draw_structures(
+pub(crate) fn draw_structures(
     scaling: &crate::model::Scaling,
     kinds: &[Kind],
     values: &[f32],
@@ -106,12 +106,18 @@ fn draw_structures(
     drawn
 }
 
-/// k-means++, k-means, hard EM.
-fn fit(kinds: &[Kind], components: usize, drawn: &[f32], start: &LeafStart, random: &mut Stream) -> Family {
+/// k-means++, k-means, hard EM: the components, and to which of them each local structure belongs.
+pub(crate) fn fit(
+    kinds: &[Kind],
+    components: usize,
+    drawn: &[f32],
+    start: &LeafStart,
+    random: &mut Stream,
+) -> (Family, Vec<usize>) {
     let s = kinds.len();
     let count = drawn.len() / s;
     if count == 0 {
-        return Family::new(kinds, components);
+        return (Family::new(kinds, components), Vec::new());
     }
     let everything = vec![0; count];
     let whole = refit(kinds, 1, drawn, &everything, start.floor, &[]);
@@ -131,7 +137,7 @@ fn fit(kinds: &[Kind], components: usize, drawn: &[f32], start: &LeafStart, rand
             drawn.par_chunks(s).map_init(Vec::new, |scratch, x| table.most_likely(&inputs, x, scratch)).collect();
         family = refit(kinds, components, drawn, &assigned, start.floor, &centres_of(&family));
     }
-    family
+    (family, assigned)
 }
 
 fn spread_of(coordinate: &Coordinate) -> f32 {

@@ -8,14 +8,16 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::ThreadPool;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use sumout::clusters::class_clusters;
 use sumout::device::{Device, Precision};
 use sumout::images;
 use sumout::model::About;
 use sumout::presets::Preset;
 use sumout::settings::Settings;
-use sumout::start::start_leaves;
+use sumout::start::{LeafStart, start_leaves};
 use sumout::structure::{Kind, Structure};
 use sumout::tables::{self, ColumnPlan};
 use sumout::train::{Data, Proceed, Trainer};
@@ -76,7 +78,18 @@ pub fn train(
         let trainer = py.detach(|| pool.install(|| start(tree)))?;
         models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree, trees))?);
     }
-    Model::new(pool.install(|| sumout::Model::mixture(models)).map_err(exception)?)?.on(device)
+    let beside = match image_shape {
+        None if prior.len() > 1 => tables::clusters(&kinds, data.values),
+        _ => None,
+    };
+    let together = || {
+        let mut trees = sumout::Model::mixture(models)?;
+        let Some(leaves) = beside else { return Ok(trees) };
+        trees.about.training["clusters"] = json!(leaves);
+        let clusters = class_clusters(&trees, &data, &leaves, settings.seed)?;
+        sumout::Model::mixture(vec![trees, clusters])
+    };
+    Model::new(py.detach(|| pool.install(together)).map_err(exception)?)?.on(device)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
@@ -99,7 +112,9 @@ pub fn go_on(
     pool.install(|| data.check(&model)).map_err(exception)?;
     model.set_prior(&prior).map_err(exception)?;
     let mut suited = tables::settings(&model.structure.row_kinds(), data.values);
-    if let Ok(leaves) = serde_json::from_value(model.about.training["settings"]["leaves"].clone()) {
+    let told = [&model.about.training["settings"]["leaves"], &model.about.training["clusters"]];
+    let narrowest = told.into_iter().filter_map(|leaves| LeafStart::deserialize(leaves).ok());
+    if let Some(leaves) = narrowest.min_by(|a, b| a.floor.total_cmp(&b.floor)) {
         suited.leaves = leaves; // a few rows do not make them wider
     }
     let settings = laid_over(&suited, &parse(settings)?)?;

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from formulas import read
 from sklearn.datasets import load_digits, load_iris
 
 from sumout import TMMClassifier, TMMDensity
@@ -29,6 +30,20 @@ def test_holes_in_training_and_in_use(iris):
     model = TMMClassifier(steps=300, random_state=0).fit(with_holes(X, 0.3), y)
     assert model.score(X, y) > 0.93
     assert model.score(with_holes(X, 0.3, seed=1), y) > 0.85
+
+
+def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
+    X, y = iris
+
+    def trees(model):
+        return read(model.model_.to_bytes())[0]["trees"]
+
+    model = TMMClassifier(trees=2, steps=1, random_state=0).fit(X, y)
+    assert [len(tree["positions"]) for tree in trees(model)] == [4, 4, 1]
+    assert model.score(X, y) > 0.9  # the trees have learned nothing yet
+    assert len(trees(TMMDensity(trees=2, steps=1).fit(X))) == 2
+    assert len(trees(TMMClassifier(image_shape=(2, 2), trees=2, steps=1).fit(X, y))) == 2
+    assert len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2  # 4,050 rows
 
 
 def test_a_row_with_everything_missing_gets_the_prior(model):
