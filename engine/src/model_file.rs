@@ -122,7 +122,7 @@ fn write(model: &Model, state: Option<Value>, tensors: BTreeMap<String, Tensor>)
     let header = Header { version: VERSION, structure: model.structure.clone(), about: model.about.clone(), state };
     let text = serde_json::to_string(&header).map_err(wrong)?;
     parse_header(&text)?; // a text that could not be read again, such as one nested too deeply, is not written
-    tensor_file::write(tensors, text)
+    tensor_file::write(tensors, &text)
 }
 
 /// All tensors of a model, which is checked first.
@@ -195,6 +195,9 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
     }
     let model = Model { structure, weights, log_prior, scaling, about };
     check(&model)?;
+    if tensors.damaged {
+        return Err(wrong("its checksum is another one: the file is damaged"));
+    }
     Ok((model, state, tensors))
 }
 

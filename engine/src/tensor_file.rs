@@ -4,16 +4,19 @@
 //! n (u64) │ contents: n bytes of JSON, {"__metadata__": {"sumout": text}, name: {dtype, shape, data_offsets}, …} │ data
 //! ```
 //!
+//! The text is a JSON object that begins with a checksum of the rest of it and of all tensors.
+//!
 //! Writing is the crate's. Reading is done here, because version 0.8.0 of the crate adds offsets up without a check for
 //! overflow, lets a name come twice, and does not say which tensor is wrong. Nothing is copied before it is asked for.
 //!
 //! ```
 //! use sumout::tensor_file::{Tensor, Tensors, write};
 //! let tensors = [("x".to_string(), Tensor::floats(&[1, 2], [0.5, -1.0].into_iter()))];
-//! let bytes = write(tensors.into(), "hello".into()).unwrap();
+//! let bytes = write(tensors.into(), r#"{"y":1}"#).unwrap();
 //! let mut tensors = Tensors::open(&bytes).unwrap();
-//! assert_eq!(tensors.text, "hello");
+//! assert_eq!(tensors.text, r#"{"y":1}"#);
 //! assert_eq!(tensors.floats("x", Some(&[1, 2])).unwrap(), [0.5, -1.0]);
+//! assert!(!tensors.damaged);
 //! ```
 
 use crate::error::{Error, Result};
@@ -67,8 +70,46 @@ impl View for Tensor {
     }
 }
 
-/// The bytes of a file; the same for the same tensors and text.
-pub fn write(tensors: BTreeMap<String, Tensor>, text: String) -> Result<Vec<u8>> {
+/// A checksum of words of eight bytes. Whatever happens to one word changes it: every step can be undone.
+struct Checksum(u64);
+
+impl Checksum {
+    fn of<'a>(text: &str, tensors: impl Iterator<Item = (&'a String, &'a [u8])>) -> String {
+        let mut sum = Self(0xcbf2_9ce4_8422_2325);
+        sum.add(text.as_bytes());
+        for (name, bytes) in tensors {
+            sum.add(name.as_bytes());
+            sum.add(bytes);
+        }
+        format!("{:016x}", sum.0)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        for word in words.iter().copied().chain([last, (bytes.len() as u64).to_le_bytes()]) {
+            self.0 = (self.0.rotate_left(23) ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+}
+
+// What stands before and after the sixteen digits.
+const SEAL: (&str, &str) = ("{\"checksum\":\"", "\",");
+
+/// The text of a sealed one, and its checksum; a text that is not sealed stays as it is.
+fn unseal(text: &str) -> (String, Option<&str>) {
+    let sealed = text.strip_prefix(SEAL.0).and_then(|rest| rest.split_at_checked(16));
+    match sealed.and_then(|(sum, rest)| Some((sum, rest.strip_prefix(SEAL.1)?))) {
+        Some((sum, rest)) => (format!("{{{rest}"), Some(sum)),
+        None => (text.to_owned(), None),
+    }
+}
+
+/// The bytes of a file; the same for the same tensors and text, a JSON object with something in it.
+pub fn write(tensors: BTreeMap<String, Tensor>, text: &str) -> Result<Vec<u8>> {
+    let sum = Checksum::of(text, tensors.iter().map(|(name, tensor)| (name, &tensor.bytes[..])));
+    let text = format!("{}{sum}{}{}", SEAL.0, SEAL.1, text.strip_prefix('{').unwrap_or(text));
     safetensors::serialize(tensors, Some(HashMap::from([(KEY.to_string(), text)]))).map_err(wrong)
 }
 
@@ -76,6 +117,8 @@ pub fn write(tensors: BTreeMap<String, Tensor>, text: String) -> Result<Vec<u8>>
 pub struct Tensors<'a> {
     /// What the writer said about the tensors.
     pub text: String,
+    /// Whether text or tensors are not those that were written. Unknown, and so not, where there is no checksum.
+    pub damaged: bool,
     left: BTreeMap<String, (TensorInfo, &'a [u8])>, // not taken yet
 }
 
@@ -101,7 +144,10 @@ impl<'a> Tensors<'a> {
         if end != data.len() {
             return Err(wrong(format!("expected {end} bytes of tensors, got {}", data.len())));
         }
-        Ok(Self { text, left })
+        let (text, sum) = unseal(&text);
+        let damaged =
+            sum.is_some_and(|sum| sum != Checksum::of(&text, left.iter().map(|(name, (_, data))| (name, *data))));
+        Ok(Self { text, damaged, left })
     }
 
     /// Takes a tensor of f32, of exactly that shape if one is given.
