@@ -181,7 +181,7 @@ fn print(outcomes: &[Outcome], json: bool, out: &mut impl Write) -> Result<()> {
         let accuracy = outcome.accuracy.map_or_else(|| "—".to_owned(), |accuracy| format!("{accuracy:.4}"));
         let Outcome { missing, n, labelled, log_likelihood, .. } = outcome;
         let log_likelihood = match log_likelihood.abs() < 1e9 {
-            true => format!("{log_likelihood:.4}"),
+            true => format!("{:.4}", (log_likelihood * 1e4).round() / 1e4 + 0.0), // never −0
             false => format!("{log_likelihood:.4e}"),
         };
         writeln!(out, "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15}")?;

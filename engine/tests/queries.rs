@@ -4,7 +4,7 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
-use sumout::queries::{Ensemble, Predictor, shifts};
+use sumout::queries::{Ensemble, Predictor, predict_together, shifts};
 use sumout::reference::{self, LogWeights};
 use sumout::sampling::{Neuron, View};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
@@ -196,6 +196,11 @@ fn wrong_questions_get_a_clear_error() {
     let says = |result: Result<Vec<f64>, Error>, message: &str| assert_eq!(result.unwrap_err().to_string(), message);
     says(p.posterior(&[0.0; 4]), "numbers: expected rows of 3, got 4");
     says(p.log_joint(&[0.0; 3], &[]), "expected at least one shift, got none");
+    let together = |members: &mut [Predictor]| predict_together(members, &[0.0; 3], &[(0, 0)]).unwrap_err().to_string();
+    let three = Structure::columns(&kinds, &[vec![0], vec![1], vec![2]], 2, 2, &[2], 3).unwrap();
+    let both = [p.model().clone(), Model::random(three, 1.0, 1)];
+    assert_eq!(together(&mut both.map(Predictor::new)), "classes of a model: expected 2, got 3");
+    assert_eq!(together(&mut []), "expected at least one model, got none");
     let message = "row 0, column 0: expected a finite number or NaN for missing, got inf";
     says(p.log_likelihood(&[f32::INFINITY, 0.0, 0.0]), message);
     says(p.log_conditional(&[0.0; 3], &[0.0; 6]), "what is given: expected 3 numbers as in the rows, got 6");
