@@ -454,8 +454,8 @@ async function openLook() {
 
 async function drawSamples() {
   const count = state.model.image ? 6 : 5;
-  const rows = await Promise.all(state.model.classes.slice(0, 24).map(async (name) => {
-    const { rows } = await askJson(`/v1/sample?${named({ class: name, count, seed: look.seed })}`);
+  const rows = await Promise.all(state.model.classes.slice(0, 24).map(async (name, index) => {
+    const { rows } = await askJson(`/v1/sample?${named({ class: name, count, seed: 1000 * look.seed + index })}`);
     if (!state.model.image) {
       const cells = (row) => row.values.map((x) => element("td", { textContent: typeof x === "number" ? Number(x.toPrecision(4)) : x ?? "" }));
       return rows.map((row) => element("tr", {}, element("th", { textContent: name, scope: "row" }), ...cells(row)));
