@@ -68,6 +68,10 @@ class TMMClassifier(ClassifierMixin, TMM):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TMMClassifier:
         """Learns from rows with holes; labels may be missing too."""
+        with self._all_or_nothing():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> TMMClassifier:
         self._check_device()
         values, y, there, weights = self._checked(X, y, sample_weight, first=True)
         counted = there & (weights > 0)
@@ -84,9 +88,14 @@ class TMMClassifier(ClassifierMixin, TMM):
 
         The first call fixes the classes (`classes`, or those of its labels), the scaling and the tree.
         """
+        with self._all_or_nothing():
+            return self._partial_fit(X, y, classes, sample_weight)
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TMMClassifier:
         self._check_device()
         first = not hasattr(self, "model_")
-        values, y, there, weights = self._checked(X, y, sample_weight, first)
+        given = None if classes is None else np.unique(np.asarray(classes))
+        values, y, there, weights = self._checked(X, y, sample_weight, first, given if first else self.classes_)
         if first:
             self.classes_ = np.unique(y[there] if classes is None else np.asarray(classes))
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
@@ -100,18 +109,18 @@ class TMMClassifier(ClassifierMixin, TMM):
         return self
 
     def _checked(
-        self, X: Any, y: Any, sample_weight: Any, first: bool
+        self, X: Any, y: Any, sample_weight: Any, first: bool, classes: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Encoded rows, labels, which labels are there, weights."""
         if y is None:
             raise ValueError("TMMClassifier requires y to be passed, but the target y is None.")
         values = self._learn_columns(X) if first else self._rows(X)
-        y, there = labels.present(y, self.missing_label)
+        y, there = labels.present(y, self.missing_label, classes)
         check_consistent_length(values, y)
         return values, y, there, checked_weights(sample_weight, len(values))
 
     def _class_weights(self, y: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if self.class_weight is None:
+        if self.class_weight is None or not there.any():
             return np.ones(len(self.classes_))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             seen = np.isin(self.classes_, y[there])
@@ -120,7 +129,10 @@ class TMMClassifier(ClassifierMixin, TMM):
                 "balanced", classes=self.classes_[seen], y=y[there], sample_weight=weights[there]
             )
             return balanced
-        return compute_class_weight(self.class_weight, classes=self.classes_, y=y[there])
+        chosen = compute_class_weight(self.class_weight, classes=self.classes_, y=y[there])
+        if not np.isfinite(chosen).all() or (chosen <= 0).any():
+            raise ValueError(f"class_weight: expected finite numbers above 0, got {self.class_weight}")
+        return chosen
 
     def _names(self) -> list[str]:
         return [name_of(label) for label in self.classes_]

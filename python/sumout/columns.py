@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from sumout.names import is_hole, name_of, values_of
+from sumout.names import categories_of, is_hole, name_of
 
 
 def as_frame(X: Any) -> nw.DataFrame | None:
@@ -17,9 +19,12 @@ def as_frame(X: Any) -> nw.DataFrame | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def is_word(dtype: nw.dtypes.DType) -> bool:
-    """Columns that can only be categories."""
-    return dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean, nw.Object)
+def is_word(cells: nw.Series) -> bool:
+    """Columns that can only be categories. Objects can be numbers too, if all of them are."""
+    if cells.dtype == nw.Object:
+        values = [value for value in cells.to_list() if not is_hole(value)]
+        return not values or not all(isinstance(v, Number) and not isinstance(v, (bool, np.bool_)) for v in values)
+    return cells.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
 
 
 @dataclass
@@ -46,7 +51,7 @@ class Columns:
     def of_model(cls, counts: list[int], about: dict) -> Columns:
         """As a model file says."""
         names = about["categories"] or [[]] * len(counts)
-        known = [values_of(of or [str(v) for v in range(n)]) if n else None for n, of in zip(counts, names)]
+        known = [categories_of(of or [str(v) for v in range(n)]) if n else None for n, of in zip(counts, names)]
         return cls(known, about["columns"])
 
     @property
@@ -75,8 +80,24 @@ class Columns:
         codes = np.empty((rows, len(self.categories)), dtype=np.float32)
         for j, known in enumerate(self.categories):
             cells = column(X, frame, j)
-            codes[:, j] = numbers(cells) if known is None else coded(cells, known)
+            with np.errstate(over="ignore"):  # the engine says which cell is too large
+                codes[:, j] = numbers(cells) if known is None else coded(cells, known)
         return codes
+
+    def warn_of_coarse(self, X: Any) -> None:
+        """float32 has 24 bits: values that differ in later ones only become one."""
+        frame = as_frame(X)
+        for j in (j for j, known in enumerate(self.categories) if known is None):
+            cells = np.asarray(numbers(column(X, frame, j)), dtype=np.float64)
+            seen = cells[np.isfinite(cells)]
+            spread = seen.std() if len(seen) else 0.0
+            if spread > 0 and np.abs(seen).max() * 2.0**-24 > 0.01 * spread:
+                name = frame.columns[j] if frame is not None else j
+                warnings.warn(
+                    f"column {name}: its values lie near {seen.mean():.6g} and only {spread:.3g} apart, which float32 "
+                    "cannot tell well: subtract an offset from it first",
+                    stacklevel=5,
+                )
 
     def fill(self, X: Any, filled: np.ndarray) -> Any:
         """`X` with its holes filled from codes (n, width); what is there stays as it is, and so does its type."""
@@ -85,12 +106,18 @@ class Columns:
             return self.fill_array(np.asarray(X), filled)
         for j, known in enumerate(self.categories):
             cells = frame.get_column(frame.columns[j])
+            if known is not None and len(known) == 0:
+                continue  # nothing is known of it
             values = cells.to_list()
             holes = [i for i, value in enumerate(values) if is_hole(value)]
+            words = any(isinstance(value, str) for value in values)
             for i in holes:
-                values[i] = float(filled[i, j]) if known is None else known[int(filled[i, j])]
+                value = float(filled[i, j]) if known is None else known[int(filled[i, j])]
+                values[i] = name_of(value) if words and known is not None else value
             if holes:
                 dtype = nw.Float64 if known is None else cells.dtype
+                if known is not None and known.dtype == object and cells.dtype.is_numeric():
+                    dtype = None  # a column of words that came as holes only
                 fresh = nw.new_series(cells.name, values, dtype, backend=frame.implementation)
                 frame = frame.with_columns(fresh)
         return frame.to_native()
@@ -100,6 +127,8 @@ class Columns:
             X = X.astype(np.float64)
         out = X.astype(np.float64) if X.dtype.kind in "iub" else X.copy()
         for j, known in enumerate(self.categories):
+            if known is not None and len(known) == 0:
+                continue
             holes = np.array([is_hole(value) for value in X[:, j]]) if X.dtype == object else np.isnan(X[:, j])
             out[holes, j] = filled[holes, j] if known is None else known[filled[holes, j].astype(int)]
         return out
@@ -109,7 +138,9 @@ class Columns:
         worded = any(known is not None and known.dtype == object for known in self.categories)
         out = codes.astype(object if worded else np.float64)
         for j, known in enumerate(self.categories):
-            if known is not None:
+            if known is not None and len(known) == 0:
+                out[:, j] = np.nan
+            elif known is not None:
                 seen = ~np.isnan(codes[:, j])
                 out[seen, j] = known[codes[seen, j].astype(int)]
         return out
@@ -117,7 +148,7 @@ class Columns:
 
 def chosen_columns(frame: nw.DataFrame | None, width: int, features: Any) -> np.ndarray:
     """A mask of the columns that are categories."""
-    words = [is_word(dtype) for dtype in frame.schema.values()] if frame is not None else [False] * width
+    words = [False] * width if frame is None else [is_word(column(None, frame, j)) for j in range(width)]
     chosen = np.array(words, dtype=bool)
     if features is None or (isinstance(features, str) and features == "from_dtype"):
         return chosen
@@ -163,6 +194,7 @@ def narrow(values: np.ndarray) -> np.ndarray:
 def coded(cells: Any, known: np.ndarray) -> list[float]:
     """The place of each value among the categories."""
     places = {name_of(value): float(place) for place, value in enumerate(known.tolist())}
+    places |= {str(int(value)): places[name_of(value)] for value in known if isinstance(value, (bool, np.bool_))}
     values = listed(cells)
     codes = {value: np.nan if is_hole(value) else places.get(name_of(value), np.nan) for value in set(values)}
     return [codes[value] for value in values]
@@ -171,4 +203,6 @@ def coded(cells: Any, known: np.ndarray) -> list[float]:
 def numbers(cells: Any) -> np.ndarray:
     if not isinstance(cells, nw.Series):
         return cells
+    if cells.dtype == nw.Object:
+        return np.array([np.nan if is_hole(value) else float(value) for value in cells.to_list()])
     return cells.cast(nw.Float64).fill_null(float("nan")).to_numpy()

@@ -18,10 +18,11 @@ class Unlabelled(TMM):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Learns P(X) from rows with holes; `y` is ignored."""
-        self._check_device()
-        values = self._learn_columns(X)
-        weights = checked_weights(sample_weight, len(values))
-        self._train(values, np.zeros(len(values), dtype=np.int64), weights, np.ones(1), [])
+        with self._all_or_nothing():
+            self._check_device()
+            values = self._learn_columns(X)
+            weights = checked_weights(sample_weight, len(values))
+            self._train(values, np.zeros(len(values), dtype=np.int64), weights, np.ones(1), [])
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,8 @@ class TMM(BaseEstimator):
         if self.image_shape_ is not None and np.prod(self.image_shape_) != self.n_features_in_:
             wanted, got = np.prod(self.image_shape_), self.n_features_in_
             raise ValueError(f"image_shape: expected {wanted} columns for {self.image_shape}, got {got}")
+        if self.image_shape_ is None:
+            self._columns.warn_of_coarse(X)
         return self._encoded(X)
 
     def _rows(self, X: Any) -> np.ndarray:
@@ -103,7 +107,9 @@ class TMM(BaseEstimator):
         return self._columns.encode(X)
 
     def _flat(self, X: Any) -> Any:
-        """Images (n, height, width[, channels]) as rows."""
+        """Images (n, height, width[, channels]) as rows; what is masked is missing."""
+        if isinstance(X, np.ma.MaskedArray):
+            X = X.astype(object).filled(None) if X.dtype.kind in "OUS" else X.astype(np.float64).filled(np.nan)
         if self.image_shape is not None and getattr(X, "ndim", 2) > 2 and X.shape[1:] == tuple(self.image_shape):
             return np.asarray(X).reshape(len(X), -1)
         return X
@@ -117,6 +123,17 @@ class TMM(BaseEstimator):
         return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 
     # Training.
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """What was learned before stays as it was if this fails or is interrupted."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _train(
         self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, names: list[str]

@@ -23,6 +23,13 @@ def values_of(names: list[str]) -> np.ndarray:
     return numbers if [str(number) for number in numbers] == list(names) else np.array(names, dtype=object)
 
 
+def categories_of(names: list[str]) -> np.ndarray:
+    """The same for categories, which may also be the two truth values."""
+    if names and set(names) <= {"False", "True"}:
+        return np.array([name == "True" for name in names], dtype=object)
+    return values_of(names)
+
+
 def is_hole(value: Any) -> bool:
     """None, NaN, NaT or NA."""
     if value is None:

@@ -1,0 +1,87 @@
+"""What people hand in without a thought: objects, masks, flags, holes where words were, and fits that fail."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
+
+import sumout
+from sumout import TMMClassifier, TMMDensity, TMMImputer
+
+X, y = load_wine(return_X_y=True)
+QUICK = {"steps": 30, "random_state": 0}
+WORDS = np.array(["low", "middle", "high"])
+
+
+def test_objects_that_are_numbers_are_numbers():
+    frame = pd.DataFrame(X[:, :4])
+    frame.columns = list("abcd")
+    numbers = TMMClassifier(**QUICK).fit(frame, y).predict_proba(frame)
+    objects = frame.astype(object)
+    np.testing.assert_array_equal(TMMClassifier(**QUICK).fit(objects, y).predict_proba(objects), numbers)
+    objects.loc[3, "b"] = None
+    assert TMMImputer(**QUICK).fit_transform(objects).notna().all().all()
+
+
+def test_truth_values_come_back_as_they_were(tmp_path):
+    frame = pd.DataFrame({"a": X[:, 0], "flag": pd.array(y > 0, dtype="boolean")})
+    model = TMMClassifier(**QUICK).fit(frame, y)
+    model.save(tmp_path / "flags.sumout")
+    asked = pd.DataFrame({"a": [14.2, 12.0], "flag": pd.array([None, True], dtype="boolean")})
+    expected = model.impute(asked)["flag"].tolist()
+    loaded = sumout.load(tmp_path / "flags.sumout")
+    assert loaded.impute(asked)["flag"].tolist() == expected
+    assert loaded.impute(asked.astype(object))["flag"].tolist() == expected
+    words = asked.assign(flag=["False", None])
+    assert isinstance(loaded.impute(words)["flag"][1], str)
+    numbered = asked.assign(flag=[0, 1])
+    np.testing.assert_array_equal(model.predict_proba(numbered), model.predict_proba(asked.assign(flag=[False, True])))
+
+
+def test_what_is_masked_is_missing():
+    masked = np.ma.masked_less(X, 2.0)
+    plain = np.where(X < 2.0, np.nan, X)
+    filled = TMMImputer(**QUICK).fit_transform(masked)
+    np.testing.assert_array_equal(filled, TMMImputer(**QUICK).fit_transform(plain))
+    labels = np.ma.masked_array(y, np.arange(len(y)) % 2 == 0)
+    unknown = np.where(labels.mask, np.nan, y)
+    ours = TMMClassifier(**QUICK).fit(X, labels).predict_proba(X)
+    np.testing.assert_array_equal(ours, TMMClassifier(**QUICK).fit(X, unknown).predict_proba(X))
+
+
+@pytest.mark.parametrize("estimator", [TMMClassifier(**QUICK), TMMDensity(**QUICK)])
+def test_a_fit_that_fails_leaves_what_was_learned(estimator):
+    with pytest.raises(ValueError):
+        estimator.set_params(rate=-1).fit(X, y)
+    with pytest.raises(NotFittedError):
+        estimator.score_samples(X)
+    before = estimator.set_params(rate=None).fit(X, y).score_samples(X)
+    with pytest.raises(ValueError):
+        estimator.set_params(rate=-1).fit(X[:, :3], WORDS[y])
+    np.testing.assert_array_equal(estimator.score_samples(X), before)
+    assert getattr(estimator, "classes_", [0, 1, 2])[0] == 0
+
+
+def test_words_that_come_as_holes_only():
+    frame = pd.DataFrame({"a": X[:, 0], "word": WORDS[y]})
+    model = TMMImputer(**QUICK).fit(frame)
+    assert model.transform(pd.DataFrame({"a": [14.5], "word": [np.nan]}))["word"][0] in WORDS
+    never = TMMImputer(**QUICK).fit_transform(frame.assign(nothing=None))
+    assert never["nothing"].isna().all() and never["word"].tolist() == frame["word"].tolist()
+
+
+def test_parts_with_few_labels():
+    model = TMMClassifier(**QUICK).partial_fit(X, y, classes=[0, 1, 2])
+    for labels in ([-1, -1, 0, 0, 0], [np.nan] * 5, [-1] * 5):
+        model.partial_fit(X[:5], labels)
+    assert list(model.classes_) == [0, 1, 2]
+    names = pd.Series(WORDS[y], dtype="string").mask(np.arange(len(y)) % 3 == 0)
+    assert sorted(TMMClassifier(**QUICK).fit(X, names).classes_) == sorted(WORDS)
+    with pytest.raises(ValueError, match="class_weight: expected finite numbers above 0"):
+        TMMClassifier(**QUICK, class_weight={0: 0, 1: 1, 2: 1}).fit(X, y)
+
+
+def test_numbers_that_float32_cannot_tell_apart():
+    with pytest.warns(UserWarning, match="column 0: its values lie near 1e\\+09"):
+        TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
