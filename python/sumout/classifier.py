@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from sumout import labels
-from sumout.estimator import TMM, checked_weights
+from sumout.estimator import TMM, checked_count, checked_weights
 from sumout.names import name_of, values_of
 
 
@@ -180,6 +180,7 @@ class TMMClassifier(ClassifierMixin, TMM):
         """
         check_is_fitted(self, "model_")
         random = check_random_state(random_state)
+        n = checked_count(n, self.n_features_in_)
         index, seed = self._class_index(y), int(random.randint(2**31 - 1))
         if given is None:
             rows, drawn = self.model_.sample(n, index, seed, self._threads())
@@ -189,7 +190,7 @@ class TMMClassifier(ClassifierMixin, TMM):
         for k in np.unique(drawn):
             of_class = np.ascontiguousarray(rows[drawn == k])
             rows[drawn == k] = self.model_.impute_sample(of_class, int(k), seed, self._threads())
-        return self._columns.decode(rows), self.classes_[drawn]
+        return self._columns.restore(self._columns.decode(rows), self._flat(given)), self.classes_[drawn]
 
     def _drawn_classes(self, rows: np.ndarray, random: np.random.RandomState) -> np.ndarray:
         below = self.model_.posterior(rows, self._threads()).cumsum(axis=1)

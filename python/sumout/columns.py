@@ -133,6 +133,17 @@ class Columns:
             out[holes, j] = filled[holes, j] if known is None else known[filled[holes, j].astype(int)]
         return out
 
+    def restore(self, rows: np.ndarray, given: Any) -> np.ndarray:
+        """Rows (n, width) with the numbers of one or `n` given rows as they were, not as float32 has them."""
+        frame = as_frame(given)
+        if frame is None and (not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu"):
+            return rows
+        for j in (j for j, known in enumerate(self.categories) if known is None):
+            cells = np.broadcast_to(np.asarray(numbers(column(given, frame, j)), dtype=np.float64), len(rows))
+            seen = ~np.isnan(cells)
+            rows[seen, j] = cells[seen]
+        return rows
+
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Codes as an array of numbers, or of objects where a category is no number."""
         worded = any(known is not None and known.dtype == object for known in self.categories)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sumout.classifier import given_rows
-from sumout.estimator import TMM, checked_weights
+from sumout.estimator import TMM, checked_count, checked_weights
 
 
 class Unlabelled(TMM):
@@ -84,11 +84,13 @@ class TMMDensity(DensityMixin, Unlabelled):
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> np.ndarray:
         """`n` rows from P(X), or given what is observed in one row or in `n` rows."""
         check_is_fitted(self, "model_")
+        n = checked_count(n, self.n_features_in_)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         if given is None:
             return self._columns.decode(self.model_.sample(n, None, seed, self._threads())[0])
         rows = given_rows(self._rows(given), n)
-        return self._columns.decode(self.model_.impute_sample(rows, None, seed, self._threads()))
+        drawn = self._columns.decode(self.model_.impute_sample(rows, None, seed, self._threads()))
+        return self._columns.restore(drawn, self._flat(given))
 
 
 class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):

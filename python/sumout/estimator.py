@@ -241,6 +241,7 @@ class TMM(BaseEstimator):
         Columns that are not below it are NaN. Level 0 is the leaves; `model_.describe()` shows the levels.
         """
         check_is_fitted(self, "model_")
+        n = None if n is None else checked_count(n, self.n_features_in_)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         codes = self.model_.explain(tree, level, node, channel, n, seed, self._threads())
         return self._columns.decode(codes)
@@ -267,6 +268,17 @@ class TMM(BaseEstimator):
         self._class_counts = (np.exp(model.log_prior) * rows).tolist()
         self._keep(model)
         return self
+
+
+def checked_count(n: Any, width: int) -> int:
+    """How many rows are to be drawn; they must fit into memory."""
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 0:
+        raise ValueError(f"n: expected a whole number from 0, got {n!r}")
+    try:
+        np.empty((n, width))
+    except (ValueError, MemoryError):
+        raise MemoryError(f"n: {n} rows of {width} numbers do not fit into memory") from None
+    return int(n)
 
 
 def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:

@@ -85,3 +85,21 @@ def test_parts_with_few_labels():
 def test_numbers_that_float32_cannot_tell_apart():
     with pytest.warns(UserWarning, match="column 0: its values lie near 1e\\+09"):
         TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
+
+
+def test_draws_keep_what_is_given_and_fit_into_memory():
+    model = TMMDensity(**QUICK).fit(X)
+    given = X[:2].copy()
+    given[:, 3:] = np.nan
+    np.testing.assert_array_equal(model.sample(2, given=given)[:, :3], X[:2, :3])
+    np.testing.assert_array_equal(model.sample(5, given=given[:1])[:, :3], np.repeat(X[:1, :3], 5, axis=0))
+    labelled = TMMClassifier(**QUICK).fit(pd.DataFrame(X, columns=[f"c{j}" for j in range(13)]), y)
+    rows, _ = labelled.sample(2, given=pd.DataFrame(given, columns=labelled.feature_names_in_))
+    np.testing.assert_array_equal(rows[:, :3], X[:2, :3])
+    for n in (10**18, 10**13):
+        with pytest.raises(MemoryError, match="do not fit into memory"):
+            model.sample(n)
+        with pytest.raises(MemoryError):
+            model.explain(1, 0, n=n)
+    with pytest.raises(ValueError, match="n: expected a whole number from 0, got -1"):
+        model.sample(-1)
