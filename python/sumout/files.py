@@ -26,15 +26,20 @@ def load(path: str | os.PathLike) -> Any:
 
 
 def save(model: Model, path: str | os.PathLike) -> None:
-    """Writes beside and renames, so that a file is there whole or not at all."""
-    path = Path(path)
+    """Writes beside and renames, so that a file is there whole or not at all. A device or a pipe is written to, and a
+    link stays one; a file that was there keeps its mode."""
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:  # a folder says here that it is one
+            file.write(model.to_bytes())
+        return
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(model.to_bytes())
         mask = os.umask(0)
         os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)
+        os.chmod(beside, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)

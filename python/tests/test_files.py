@@ -104,3 +104,23 @@ def test_images_come_back_as_images(tmp_path):
     again = sumout.load(tmp_path / "model.sumout")
     assert again.image_shape == (8, 8)
     assert (again.predict_proba(X.reshape(-1, 8, 8)) == model.predict_proba(X)).all()
+
+
+def test_links_devices_and_modes_stay(tmp_path):
+    model = TMMDensity(steps=5, random_state=0).fit(np.arange(40.0).reshape(20, 2))
+    real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
+    model.save(real)
+    real.chmod(0o600)
+    link.symlink_to(real)
+    whole = real.read_bytes()
+    real.write_bytes(b"old")
+    model.save(link)
+    assert link.is_symlink() and real.read_bytes() == whole and real.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    model.save(pipe)
+    assert pipe.is_fifo() and os.read(reader, 100_000) == whole
+    os.close(reader)
+    with pytest.raises(IsADirectoryError):
+        model.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "real"]
