@@ -79,16 +79,8 @@ mod tests {
 
     fn record(holes: &[&str], rows: &[&str]) -> Record {
         let columns: Vec<String> = columns::all().iter().map(Missing::to_string).collect();
-        let run = |(i, row): (usize, &&str)| Run {
-            row: (*row).into(),
-            seed: 1,
-            mask_seed: 1,
-            train: 1,
-            test: 1,
-            train_seconds: 1.0,
-            test_seconds: 1.0,
-            machine: "an abacus".into(),
-            accuracies: (0..columns.len()).map(|column| (100 * i + column) as f64).collect(),
+        let run = |(i, row): (usize, &&str)| {
+            Run::example(row, 1, (0..columns.len()).map(|column| (100 * i + column) as f64).collect())
         };
         Record {
             name: "nets".into(),

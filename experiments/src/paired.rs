@@ -56,17 +56,7 @@ mod tests {
     use serde_json::json;
 
     fn record(name: &str, accuracies: &[(u64, f64)]) -> Record {
-        let run = |&(seed, accuracy): &(u64, f64)| Run {
-            row: String::new(),
-            seed,
-            mask_seed: 1,
-            train: 1,
-            test: 1,
-            train_seconds: 1.0,
-            test_seconds: 1.0,
-            machine: "an abacus".into(),
-            accuracies: vec![accuracy],
-        };
+        let run = |&(seed, accuracy): &(u64, f64)| Run::example("", seed, vec![accuracy]);
         Record {
             name: name.into(),
             title: name.to_uppercase(),

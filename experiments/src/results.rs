@@ -58,6 +58,24 @@ pub struct Run {
     pub accuracies: Vec<f64>,
 }
 
+#[cfg(test)]
+impl Run {
+    /// One of an abacus, for tests.
+    pub fn example(row: &str, seed: u64, accuracies: Vec<f64>) -> Self {
+        Self {
+            row: row.into(),
+            seed,
+            mask_seed: seed,
+            train: 60_000,
+            test: 10_000,
+            train_seconds: 100.0,
+            test_seconds: 20.4,
+            machine: "an abacus".into(),
+            accuracies,
+        }
+    }
+}
+
 /// A record that is being written.
 pub struct Book {
     path: PathBuf,

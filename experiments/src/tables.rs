@@ -229,17 +229,7 @@ mod tests {
     use serde_json::json;
 
     fn record(name: &str, columns: Vec<String>, accuracies: &[f64]) -> Record {
-        let run = |(i, &accuracy): (usize, &f64)| Run {
-            row: String::new(),
-            seed: i as u64 + 1,
-            mask_seed: i as u64 + 1,
-            train: 60_000,
-            test: 10_000,
-            train_seconds: 100.0,
-            test_seconds: 20.4,
-            machine: "an abacus".into(),
-            accuracies: vec![accuracy; columns.len()],
-        };
+        let run = |(i, &accuracy): (usize, &f64)| Run::example("", i as u64 + 1, vec![accuracy; columns.len()]);
         Record {
             name: name.into(),
             title: name.to_uppercase(),
