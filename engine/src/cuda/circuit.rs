@@ -227,7 +227,7 @@ impl Circuit {
     }
 
     /// W as products of tiles read it.
-    fn level_weights(&self, t: usize, l: usize) -> Room<f32> {
+    pub fn level_weights(&self, t: usize, l: usize) -> Room<f32> {
         let place = self.places.levels[t][l - 1];
         self.rounded.unwrap_or(self.weights).part(place.first, place.len())
     }

@@ -53,7 +53,7 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
             *(float4*)(x + place) = make_float4(kept(d.x * f * o.x), kept(d.y * f * o.y), kept(d.z * f * o.z), kept(d.w * f * o.w));
         }
     };
-#pragma unroll
+#pragma unroll 1
     for (int turn = 0; turn < T::STAGES - 1; turn++) load(turn);
     for (int turn = 0; group + turn * T::GROUPS < steps; turn++) {
         float* now = stage + turn % T::STAGES * STAGE;
@@ -177,7 +177,7 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
         }
         if (thread < T::BK) small[2 * T::BK + thread] = inverse(__float_as_int(small[T::BK + thread]));
     };
-#pragma unroll
+#pragma unroll 1
     for (int turn = 0; turn < T::STAGES - 1; turn++) load(turn);
     for (int turn = 0; part.from + turn * T::GROUPS < part.until; turn++) { // as often for each group
         const bool mine = part.from + group + turn * T::GROUPS < part.until;

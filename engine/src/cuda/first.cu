@@ -15,7 +15,7 @@
 struct First {
     Leaves leaves;
     Layer above;
-    const float* weights; // (matrices, C, wide A)
+    const float* weights; // (matrices, C, wide A), as `kept` has them
     const int* child;     // (windows, 4)
     const int* matrix;    // (nodes below)
     int* tops;            // of the layers further up, to be cleared on the way, or null
@@ -164,13 +164,16 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
     const int c_tiles = (s.above.wide + COLUMNS - 1) / COLUMNS;
     const int share = blockIdx.x % s.shares, c0 = blockIdx.x / s.shares % c_tiles * COLUMNS, p = blockIdx.x / s.shares / c_tiles;
     for (int i = blockIdx.x * 32 * WARPS + threadIdx.x; i < s.top_count; i += gridDim.x * 32 * WARPS) s.tops[i] = -1;
-    for (int i = threadIdx.x; i < 4 * COLUMNS * 8; i += 32 * WARPS) {
-        const int k = i / (COLUMNS * 8), c = i / 8 % COLUMNS, q = i % 8 * 4, j = s.child[4 * p + k];
-        float4 w = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (j >= 0 && c0 + c < s.above.real && q < depth) w = *(const float4*)(s.weights + ((size_t)s.matrix[j] * s.above.real + c0 + c) * depth + q);
-        *(uint4*)(weights[k] + c * W_LINE + q) = make_uint4(rounded(w.x), rounded(w.y), rounded(w.z), rounded(w.w));
+    const int c = threadIdx.x / 8, q = threadIdx.x % 8 * 4, STEP = 4 * WARPS;
+#pragma unroll 1
+    for (int k = 0; k < 4; k++) {
+        const int j = s.child[4 * p + k];
+        const float* w = s.weights + ((size_t)(j < 0 ? 0 : s.matrix[j]) * s.above.real + c0 + c) * depth + q;
+        copy_rows<COLUMNS / STEP, STEP, W_LINE>(weights[k] + c * W_LINE + q, w, depth, s.above.real - c0 - c, j >= 0 && q < depth);
     }
+    copies_end();
     for (int k = warp; k < 4; k += WARPS) read_leaf(tables[k], s.leaves, s.child[4 * p + k]);
+    copies_wait<0>();
     __syncthreads();
     const int from = (share * WARPS + warp) * 16 * MF, by = s.shares * WARPS * 16 * MF;
     float next[R]; // numbers of the next child, or of the first one of the next samples

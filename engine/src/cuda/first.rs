@@ -69,11 +69,11 @@ pub(super) fn fits(tree: &Tree, families: &[Family], precision: Precision) -> bo
 
 impl Circuit {
     fn first_args(&self, t: usize, rows: usize, samples: usize, shares: usize) -> FirstArgs {
-        let (tree, place) = (&self.trees[t], self.places.levels[t][0]);
+        let tree = &self.trees[t];
         FirstArgs {
             leaves: self.leaves_args(t, rows, samples),
             above: tree.layers[1].args(),
-            weights: self.weights.part(place.first, place.len()).at,
+            weights: self.level_weights(t, 1).at,
             child: tree.stages[0].child.at,
             matrix: tree.matrix[0].at,
             tops: 0,

@@ -41,17 +41,18 @@ extern "C" __global__ void __launch_bounds__(128 * SETS, 1) first_gradient(const
     LeafTable& table = ((LeafTable*)(shared + SETS * 2 * STEP + 4 * SETS * TILE * W_LINE))[threadIdx.x / 32];
     u32 w[4][4][4];
     float sums[4][4][4];
+    const float* line = s.first.weights + ((size_t)max(matrix, 0) * above.real + c0 + g) * depth + t;
 #pragma unroll
-    for (int m = 0; m < 4; m++)
+    for (int i = 0; i < 8; i++, line += 8 * depth)
 #pragma unroll
-        for (int a = 0; a < 4; a++)
+        for (int a = 0; a < 4; a++) {
+            const bool there = matrix >= 0 && c0 + g + 8 * i < above.real && 8 * a < depth;
 #pragma unroll
-            for (int r = 0; r < 4; r++) {
-                const int c = c0 + 16 * m + g + r % 2 * 8, at = 8 * a + t + r / 2 * 4;
-                const bool there = matrix >= 0 && c < above.real && at < depth;
-                w[m][a][r] = there ? rounded(s.first.weights[((size_t)matrix * above.real + c) * depth + at]) : 0;
-                sums[m][a][r] = 0.0f;
+            for (int r = 0; r < 2; r++) {
+                w[i / 2][a][i % 2 + 2 * r] = there ? __float_as_uint(line[8 * a + 4 * r]) : 0;
+                sums[i / 2][a][i % 2 + 2 * r] = 0.0f;
             }
+        }
     const int length = own.run * TILE, each = (rows + length - 1) / length, runs = own.count * each, parts = own.shares * SETS;
     // What is copied next: samples b_next of a run.
     int run_next = own.share * SETS + set, b_next = 0, b_end = 0;

@@ -99,14 +99,21 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         for (int y = 0; y < CLASSES; y++) sum[y] = 0.0f;
         for (int t = 0; t < s.trees; t++) {
             const Layer& layer = s.tops[t];
-            const float by = s.factor[(size_t)b * s.trees + t] * inverse(layer.top[b]);
+            const int top = layer.top[b];
+            const float by = s.trees == 1 ? inverse(top) : s.factor[(size_t)b * s.trees + t] * inverse(top);
             const float *w = s.weights + (size_t)y0 * s.columns + s.left[t], *phi = layer.phi + (size_t)b * layer.wide;
-#pragma unroll 4
-            for (int a = lane; a < layer.real; a += 32) {
-                const float value = phi[a] * by;
+#pragma unroll 2
+            for (int a = 4 * lane; a < layer.wide; a += 128) {
+                float4 value = *(const float4*)(phi + a);
+                if (top < 0) value = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+                value = make_float4(a < layer.real ? value.x * by : 0.0f, a + 1 < layer.real ? value.y * by : 0.0f,
+                                    a + 2 < layer.real ? value.z * by : 0.0f, a + 3 < layer.real ? value.w * by : 0.0f);
 #pragma unroll
-                for (int y = 0; y < CLASSES; y++)
-                    if (y0 + y < s.classes) sum[y] += w[(size_t)y * s.columns + a] * value;
+                for (int y = 0; y < CLASSES; y++) {
+                    if (y0 + y >= s.classes) continue;
+                    const float4 row = *(const float4*)(w + (size_t)y * s.columns + a);
+                    sum[y] += row.x * value.x + row.y * value.y + (row.z * value.z + row.w * value.w);
+                }
             }
         }
 #pragma unroll

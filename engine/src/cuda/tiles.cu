@@ -67,26 +67,28 @@ template <class T> __device__ __forceinline__ void group_sync(int group) {
     else asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(T::GROUP) : "memory");
 }
 
+// Copies COUNT rows that lie STEP rows apart, four numbers of each; zeros where `columns` are beyond or rows from `rows` on.
+// One address and steps from it: a kernel that runs once through its code waits for the code.
+template <int COUNT, int STEP, int LINE>
+__device__ __forceinline__ void copy_rows(float* to, const float* from, size_t stride, int rows, bool inside) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) copy16(to + i * STEP * LINE, from + i * (STEP * stride), inside && i * STEP < rows);
+}
+
 // Copies ROWS × BK numbers, k along the line, zeros beyond `rows` and `depth`.
 template <class T, int ROWS>
 __device__ __forceinline__ void load_lines(float* to, const float* from, size_t stride, int rows, int k, int depth, int thread) {
-#pragma unroll
-    for (int i = thread; i < ROWS * T::BK / 4; i += T::GROUP) {
-        int r = i / (T::BK / 4), q = i % (T::BK / 4) * 4;
-        bool valid = r < rows && k + q < depth;
-        copy16(to + r * T::LINE + q, valid ? from + r * stride + k + q : from, valid);
-    }
+    const int STEP = T::GROUP / (T::BK / 4), r = thread / (T::BK / 4), q = thread % (T::BK / 4) * 4;
+    static_assert(ROWS % STEP == 0, "whole steps");
+    copy_rows<ROWS / STEP, STEP, T::LINE>(to + r * T::LINE + q, from + r * stride + k + q, stride, rows - r, k + q < depth);
 }
 
 // Copies BK × COLUMNS numbers, k down the rows.
 template <class T, int COLUMNS>
 __device__ __forceinline__ void load_columns(float* to, const float* from, size_t stride, int k, int depth, int columns, int thread) {
-#pragma unroll
-    for (int i = thread; i < T::BK * COLUMNS / 4; i += T::GROUP) {
-        int r = i / (COLUMNS / 4), q = i % (COLUMNS / 4) * 4;
-        bool valid = k + r < depth && q < columns;
-        copy16(to + r * (COLUMNS + 8) + q, valid ? from + (size_t)(k + r) * stride + q : from, valid);
-    }
+    const int STEP = T::GROUP / (COLUMNS / 4), LINE = COLUMNS + 8, r = thread / (COLUMNS / 4), q = thread % (COLUMNS / 4) * 4;
+    static_assert(T::BK % STEP == 0, "whole steps");
+    copy_rows<T::BK / STEP, STEP, LINE>(to + r * LINE + q, from + (k + r) * stride + q, stride, depth - k - r, q < columns);
 }
 
 // Rounds to the ten bits of TF32, once and not at every use: W, φ and dψ are kept so.
@@ -178,23 +180,20 @@ template <class T> __device__ __forceinline__ void clear(float (&acc)[T::MF][T::
             for (int r = 0; r < 4; r++) acc[i][j][r] = 0.0f;
 }
 
-// Puts a warp's WM × WN into the group's tile: (BM, OUT). `by(row)` gives factor and replacement of a row: where the
-// factor is negative the row becomes 1.
+// Puts a warp's WM × WN into the group's tile: (BM, OUT). Rows m + 8r + lane/4 are multiplied by `by(r)`, and become 1
+// where that is negative.
 template <class T, class By> __device__ __forceinline__ void put(float* to, const float (&acc)[T::MF][T::NF][4], int m, int n, By by) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
 #pragma unroll
-    for (int i = 0; i < T::MF; i++)
+    for (int r = 0; r < 2 * T::MF; r++) {
+        const float factor = by(r);
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int row = m + 16 * i + 8 * half + g;
-            float factor = by(row);
-#pragma unroll
-            for (int j = 0; j < T::NF; j++) {
-                float2 value = make_float2(acc[i][j][2 * half] * factor, acc[i][j][2 * half + 1] * factor);
-                if (factor < 0.0f) value = make_float2(1.0f, 1.0f);
-                *(float2*)(to + row * T::OUT + n + 8 * j + 2 * t) = value;
-            }
+        for (int j = 0; j < T::NF; j++) {
+            float2 value = make_float2(acc[r / 2][j][r % 2 * 2] * factor, acc[r / 2][j][r % 2 * 2 + 1] * factor);
+            if (factor < 0.0f) value = make_float2(1.0f, 1.0f);
+            *(float2*)(to + (m + 8 * r + g) * T::OUT + n + 8 * j + 2 * t) = value;
         }
+    }
 }
 
 extern __shared__ float shared[];

@@ -50,8 +50,28 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         }
         copies_end();
     };
-#pragma unroll
+#pragma unroll 1
     for (int step = 0; step < T::STAGES - 1; step++) load(step);
+    // What is known of the children is read while the first copies are on their way.
+    const int4 all_four = *(const int4*)(s.child + 4 * p);
+    const int children[4] = {all_four.x, all_four.y, all_four.z, all_four.w};
+    const int QUADS = T::BN / 4, ROUNDS = T::BM * QUADS / T::THREADS;
+    int seen = 0; // bits of the rows that this thread will write: the window is not summed out
+#pragma unroll
+    for (int r = 0; r < ROUNDS; r++) {
+        const int b = b0 + (threadIdx.x + r * T::THREADS) / QUADS;
+        bool any = false;
+#pragma unroll
+        for (int k = 0; k < 4; k++) any |= children[k] >= 0 && s.below.top[(size_t)children[k] * s.rows + b] >= 0;
+        if (any && (s.above.drop == 0 || s.above.drop[(size_t)p * s.rows + b] == 0)) seen |= 1 << r;
+    }
+    float factor[2 * T::MF]; // negative where a row of the child is 1
+#pragma unroll
+    for (int r = 0; r < 2 * T::MF; r++) {
+        const int top = j < 0 ? -1 : s.below.top[(size_t)j * s.rows + b0 + m + 8 * r + (threadIdx.x & 31) / 4];
+        factor[r] = top < 0 ? -1.0f : inverse(top);
+    }
+    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
     for (int step = 0; step < steps; step++) {
         copies_wait<T::STAGES - 2>();
         group_sync<T>(group);
@@ -61,24 +81,11 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
     }
     copies_wait<0>();
     __syncthreads();
-    const int* top_j = s.below.top + (size_t)(j < 0 ? 0 : j) * s.rows + b0;
-    put<T>(shared + group * T::BM * T::OUT, acc, m, n, [&](int row) {
-        int top = j < 0 ? -1 : top_j[row];
-        return top < 0 ? -1.0f : inverse(top);
-    });
-    const int children[4] = {s.child[4 * p], s.child[4 * p + 1], s.child[4 * p + 2], s.child[4 * p + 3]};
-    int* seen = (int*)(shared + 4 * T::BM * T::OUT); // (BM): whether the window is not summed out
-    for (int row = threadIdx.x; row < T::BM; row += T::THREADS) {
-        const int b = b0 + row;
-        bool any = false;
-#pragma unroll
-        for (int k = 0; k < 4; k++) any |= children[k] >= 0 && s.below.top[(size_t)children[k] * s.rows + b] >= 0;
-        seen[row] = any && (s.above.drop == 0 || s.above.drop[(size_t)p * s.rows + b] == 0);
-    }
+    put<T>(shared + group * T::BM * T::OUT, acc, m, n, [&](int r) { return factor[r]; });
     __syncthreads();
-    const int QUADS = T::BN / 4;
-    for (int i = threadIdx.x; i < T::BM * QUADS; i += T::THREADS) {
-        const int row = i / QUADS, c = i % QUADS * 4, b = b0 + row;
+#pragma unroll 1
+    for (int r = 0; r < ROUNDS; r++) {
+        const int i = threadIdx.x + r * T::THREADS, row = i / QUADS, c = i % QUADS * 4, b = b0 + row;
         const float* psi = shared + row * T::OUT + c;
         float4 x = *(const float4*)psi, y = *(const float4*)(psi + T::BM * T::OUT);
         float4 z = *(const float4*)(psi + 2 * T::BM * T::OUT), w = *(const float4*)(psi + 3 * T::BM * T::OUT);
@@ -93,7 +100,7 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         float largest = fmaxf(fmaxf(all.x, all.y), fmaxf(all.z, all.w));
 #pragma unroll
         for (int by = QUADS / 2; by > 0; by /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, by));
-        if (c == 0 && seen[row]) atomicMax(s.above.top + (size_t)p * s.rows + b, __float_as_int(largest));
+        if (c == 0 && (seen >> r & 1)) atomicMax(s.above.top + (size_t)p * s.rows + b, __float_as_int(largest));
         if (c0 + c >= s.above.wide) continue;
         *(float4*)(s.above.phi + ((size_t)p * s.rows + b) * s.above.wide + c0 + c) = make_float4(kept(all.x), kept(all.y), kept(all.z), kept(all.w));
         if (s.others != 0) {
@@ -104,7 +111,6 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
                 if (children[k] >= 0) *(float4*)(s.others + ((size_t)children[k] * s.rows + b) * s.above.wide + c0 + c) = o[k];
         }
     }
-    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(128) mix_up_small(const __grid_constant__ Mix s) {
