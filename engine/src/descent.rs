@@ -12,9 +12,9 @@
 use crate::batch::{Batch, CHUNK, Rows, bits, for_each_task};
 use crate::circuit::{Activations, children_of, cut_tasks, fit};
 use crate::kernel::{arch, padded};
-use crate::leaves::Statistics;
 use crate::mixing::Simplex;
 use crate::product;
+use crate::statistics::Statistics;
 use crate::structure::{Structure, Tree};
 use crate::weights::Prepared;
 use rayon::prelude::*;

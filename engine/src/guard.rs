@@ -1,11 +1,11 @@
 //! The guard in training: samples that underflow may have spoilt get their score and derivative from the reference.
 
 use crate::batch::{Batch, CHUNK, Dropped, words};
-use crate::leaves::Statistics;
 use crate::loss::{Loss, Target, loss_and_seeds};
 use crate::mixing::Mixing;
 use crate::model::Model;
 use crate::reference::{self, LogWeights};
+use crate::statistics::Statistics;
 use crate::weights::Prepared;
 use rayon::prelude::*;
 

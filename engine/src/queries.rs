@@ -1,4 +1,4 @@
-//! The questions that one pass up answers: scores, posteriors, predictions, conditionals; and ensembles.
+//! The questions that one pass up answers: scores, posteriors, predictions, conditionals.
 //!
 //! ```text
 //! log_likelihood    log P(x_o|y)                        o: what is observed in a row; NaN is missing
@@ -35,7 +35,7 @@ use crate::kernel::{log_sum_exp, padded};
 use crate::leaves::values_of;
 use crate::log_circuit::{Join, LeafTable, LogCircuit, LogValues};
 use crate::model::Model;
-use crate::structure::{Kind, OUTSIDE, Structure};
+use crate::structure::{Kind, OUTSIDE};
 use crate::weights::Prepared;
 use crate::wide::Wide;
 use rayon::prelude::*;
@@ -121,37 +121,6 @@ pub fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
         let total: f64 = row.iter().sum();
         row.iter_mut().for_each(|p| *p /= total);
     }
-}
-
-/// The class with the largest sum of all members' [`Predictor::log_joint`] over these shifts, the first where several are,
-/// as (n). Scores that underflow may have spoilt are computed again only where they could change the answer: classes that
-/// lie so far apart are rarely near the best.
-pub fn predict_together(members: &mut [Predictor], rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<usize>> {
-    let Some(first) = members.first() else { return Err(Error::Empty { what: "model" }) };
-    let (k, width) = (first.model.structure.classes, first.model.structure.width());
-    let n = first.model.check_rows(rows)?;
-    for member in &*members {
-        member.model.check_rows(rows)?;
-        if member.model.structure.classes != k {
-            return Err(Error::shape("classes of a model", k, member.model.structure.classes));
-        }
-    }
-    let mut low = vec![0.0; n * k]; // the least that sums of scores can be
-    let mut high = low.clone(); // and the most
-    for member in &mut *members {
-        member.add_bounds(rows, shifts, &mut low, &mut high)?;
-    }
-    let mut answers = argmax_rows(&low, k);
-    let open = |&b: &usize| !is_decided(&low[b * k..(b + 1) * k], &high[b * k..(b + 1) * k], answers[b]);
-    let open: Vec<usize> = (0..n).filter(open).collect();
-    let rest: Vec<f32> = open.iter().flat_map(|&b| &rows[b * width..(b + 1) * width]).copied().collect();
-    let mut exact = vec![0.0; open.len() * k];
-    for member in members {
-        let scores = member.log_joint(&rest, shifts)?;
-        exact.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
-    }
-    open.into_iter().zip(argmax_rows(&exact, k)).for_each(|(b, answer)| answers[b] = answer);
-    Ok(answers)
 }
 
 impl Predictor {
@@ -271,15 +240,15 @@ impl Predictor {
         Ok(sums)
     }
 
-    /// The class with the largest [`Predictor::log_joint`] over these shifts, the first where several are, as (n). See
-    /// [`predict_together`].
-    pub fn predict_shifted(&mut self, rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<usize>> {
-        predict_together(std::slice::from_mut(self), rows, shifts)
-    }
-
     /// Adds the log P(y) of n rows and their scores of all shifts to sums (n, K): to one the least that they can be, to
     /// the other the most.
-    fn add_bounds(&mut self, rows: &[f32], shifts: &[(isize, isize)], low: &mut [f64], high: &mut [f64]) -> Result<()> {
+    pub(crate) fn add_bounds(
+        &mut self,
+        rows: &[f32],
+        shifts: &[(isize, isize)],
+        low: &mut [f64],
+        high: &mut [f64],
+    ) -> Result<()> {
         let (k, width) = (self.model.structure.classes, self.model.structure.width());
         let (piece, prior) = (self.piece(), self.model.log_prior.clone());
         for ((rows, low), high) in
@@ -451,57 +420,5 @@ impl Predictor {
     /// The same weights in log space, made at the first call.
     pub(crate) fn logs(&self) -> &LogCircuit {
         self.logs.get_or_init(|| LogCircuit::new(&self.model.structure, &self.model.weights))
-    }
-}
-
-/// Whether no class but the answer can have the largest score: where underflow took something, by more than rounding.
-fn is_decided(low: &[f64], high: &[f64], answer: usize) -> bool {
-    const ROUNDING: f64 = 1e-3;
-    let others = (0..low.len()).filter(|&y| y != answer);
-    low == high || others.map(|y| high[y]).all(|high| high + ROUNDING < low[answer])
-}
-
-/// Several models that vote with the average of their posteriors.
-pub struct Ensemble {
-    members: Vec<Predictor>,
-}
-
-impl Ensemble {
-    /// Joins models for rows of the same width and the same classes.
-    pub fn new(members: Vec<Predictor>) -> Result<Self> {
-        let first = members.first().ok_or(Error::Empty { what: "member of an ensemble" })?;
-        let shape = |s: &Structure| format!("rows of {} and {} classes", s.width(), s.classes);
-        let expected = shape(&first.model.structure);
-        for member in &members {
-            let got = shape(&member.model.structure);
-            if got != expected {
-                return Err(Error::shape("ensemble", expected, got));
-            }
-        }
-        Ok(Self { members })
-    }
-
-    /// The members.
-    pub fn members(&self) -> &[Predictor] {
-        &self.members
-    }
-
-    /// The average of the members' P(y|x_o), as (n, K).
-    pub fn posterior(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
-        let mut sums: Vec<f64> = Vec::new();
-        for member in &mut self.members {
-            let posterior = member.posterior(rows)?;
-            sums.resize(posterior.len(), 0.0);
-            sums.iter_mut().zip(posterior).for_each(|(sum, p)| *sum += p);
-        }
-        let count = self.members.len() as f64;
-        sums.iter_mut().for_each(|sum| *sum /= count);
-        Ok(sums)
-    }
-
-    /// The class with the largest average, the first where several are, as (n).
-    pub fn predict(&mut self, rows: &[f32]) -> Result<Vec<usize>> {
-        let classes = self.members[0].model.structure.classes;
-        Ok(argmax_rows(&self.posterior(rows)?, classes))
     }
 }

@@ -10,7 +10,7 @@ use crate::cuda::Training;
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
 use crate::learning::Learned;
-use crate::leaves::{Statistics, Table};
+use crate::leaves::Table;
 use crate::loss::{Loss, Target, loss_and_seeds};
 use crate::mixing::{Mixing, Simplex};
 use crate::model::{Column, Model};
@@ -19,6 +19,7 @@ use crate::random::{Purpose, Stream};
 use crate::reference;
 use crate::root::ScoreGuard;
 use crate::start::start_leaves;
+use crate::statistics::Statistics;
 use crate::structure::ClassRows;
 use crate::weights::{Prepared, Weights};
 

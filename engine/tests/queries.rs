@@ -4,7 +4,8 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
-use sumout::queries::{Ensemble, Predictor, predict_together, shifts};
+use sumout::ensemble::{Ensemble, predict_together};
+use sumout::queries::{Predictor, shifts};
 use sumout::reference::{self, LogWeights};
 use sumout::sampling::{Neuron, View};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};

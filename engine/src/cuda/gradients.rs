@@ -89,7 +89,7 @@ pub(super) struct Gradients {
 
 impl Gradients {
     pub fn new(circuit: &mut Circuit) -> Result<(Self, Moving)> {
-        let (sources, parts, firsts, moving, sums) = gradient_parts(circuit, circuit.rows)?;
+        let Cut { sources, parts, firsts, moving, sums } = Cut::new(circuit)?;
         let card = &mut circuit.card;
         let (sources, parts) = (card.keep(&sources)?, keep_parts(card, &parts)?);
         Ok((Self { sources, parts, firsts, sums: card.room(sums)? }, moving))
@@ -111,15 +111,91 @@ fn keep_parts(card: &mut Card, parts: &[Vec<Part>; 5]) -> Result<Vec<(&'static T
     used.map(|(tile, parts)| Ok((tile, card.keep(parts)?))).collect()
 }
 
-/// Sources, parts by shape, first levels, what moves, and how many sums there are.
-type Cut = (Vec<Source>, [Vec<Part>; 5], Vec<FirstGradient>, Moving, usize);
+/// All dW, cut into tiles and, where few tiles sum over many samples, into parts of the sum.
+#[derive(Default)]
+struct Cut {
+    sources: Vec<Source>,
+    parts: [Vec<Part>; 5], // by shape
+    firsts: Vec<FirstGradient>,
+    moving: Moving,
+    sums: usize, // how many there are
+}
 
-/// Cuts all dW into tiles and, where few tiles sum over many samples, into parts of the sum.
-fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
-    let blocks = 2 * circuit.card.processors(); // for each level: as many as run at once
-    let mut parts: [Vec<Part>; 5] = Default::default();
-    let (mut sources, mut firsts, mut moving, mut sums) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let mut add = |source: Source, place: Place, nodes: &[usize], first: usize, splits: usize, left: usize| {
+impl Cut {
+    fn new(circuit: &mut Circuit) -> Result<Self> {
+        let mut cut = Self::default();
+        for t in 0..circuit.trees.len() {
+            for stage in 0..circuit.trees[t].stages.len() {
+                cut.add_level(circuit, t, stage)?;
+            }
+        }
+        if circuit.structure.class_rows == ClassRows::Mixing {
+            cut.add_classes(circuit)?;
+        }
+        Ok(cut)
+    }
+
+    /// A stage of a tree, if it mixes.
+    fn add_level(&mut self, circuit: &mut Circuit, t: usize, stage: usize) -> Result<()> {
+        let stage = &circuit.trees[t].stages[stage];
+        let Some(l) = stage.level else { return Ok(()) };
+        let (below, above) = (&circuit.trees[t].layers[stage.below], &circuit.trees[t].layers[stage.above]);
+        let (place, level) = (circuit.places.levels[t][l - 1], &circuit.structure.trees[t].levels[l - 1]);
+        let channels = circuit.structure.trees[t].channels(l - 1);
+        if below.phi.len == 0 {
+            let (first, parts) = FirstGradient::new(circuit, t, place, self.sums)?;
+            self.firsts.push(first);
+            self.move_by(channels, place, parts);
+            return Ok(());
+        }
+        let mut nodes_of = vec![Vec::new(); level.matrices()];
+        level.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes_of[matrix as usize].push(node as i32));
+        let counts: Vec<usize> = nodes_of.iter().map(Vec::len).collect();
+        let mut first = vec![0i32];
+        counts.iter().for_each(|count| first.push(first[first.len() - 1] + *count as i32));
+        let source = Source {
+            below: below.args(),
+            above: above.args(),
+            others: stage.others.at,
+            factor: 0,
+            parent: stage.parent.at,
+            nodes: circuit.card.keep(&nodes_of.concat())?.at,
+            first: circuit.card.keep(&first)?.at,
+            stride: 0,
+            columns: place.wide as i32,
+        };
+        let splits = splits_of(circuit, place, counts.iter().copied().max().unwrap_or(1));
+        self.add(circuit.rows, source, place, &counts, splits, 0);
+        self.move_by(channels, place, splits);
+        Ok(())
+    }
+
+    /// The class rows, a stretch of columns for each tree.
+    fn add_classes(&mut self, circuit: &mut Circuit) -> Result<()> {
+        let (place, classes) = (circuit.places.classes, circuit.structure.classes);
+        let (zero, bounds) = (circuit.card.keep(&[0i32])?, circuit.card.keep(&[0i32, 1])?);
+        let splits = splits_of(circuit, place, 1);
+        for (t, tree) in circuit.trees.iter().enumerate() {
+            let top = tree.layers[tree.layers.len() - 1].args();
+            let source = Source {
+                below: top,
+                above: LayerArgs { dphi: circuit.dpsi.at, real: classes as i32, wide: wide(classes) as i32, ..top },
+                others: 0,
+                factor: circuit.factor.at + 4 * t as u64,
+                parent: zero.at,
+                nodes: zero.at,
+                first: bounds.at,
+                stride: circuit.trees.len() as i32,
+                columns: place.wide as i32,
+            };
+            self.add(circuit.rows, source, place, &[1], splits, circuit.places.left[t]);
+        }
+        self.move_by(place.wide, place, splits);
+        Ok(())
+    }
+
+    /// The tiles of one source; its matrices have so many nodes each, and its columns start at `left`.
+    fn add(&mut self, rows: usize, source: Source, place: Place, nodes: &[usize], splits: usize, left: usize) {
         let kind = tile_of(rows, place.rows, place.wide);
         let tile = &TILES[kind];
         let (c_tiles, a_tiles) = (place.rows.div_ceil(tile.c), (source.below.wide as usize).div_ceil(tile.a));
@@ -129,90 +205,30 @@ fn gradient_parts(circuit: &mut Circuit, rows: usize) -> Result<Cut> {
             let steps = nodes * (rows / tile.samples);
             let each = steps.div_ceil(splits);
             for (c, a) in (0..c_tiles).flat_map(|c| (0..a_tiles).map(move |a| (c, a))) {
-                parts[kind].push(Part {
-                    source: sources.len() as i32,
+                self.parts[kind].push(Part {
+                    source: self.sources.len() as i32,
                     matrix: matrix as i32,
                     c: (c * tile.c) as i32,
                     a: (a * tile.a) as i32,
                     from: (split * each).min(steps) as i32,
                     until: ((split + 1) * each).min(steps) as i32,
-                    out: (first + split * place.len() + matrix * place.rows * place.wide + left) as u64,
+                    out: (self.sums + split * place.len() + matrix * place.rows * place.wide + left) as u64,
                 });
             }
         }
-        sources.push(source);
-    };
-    let splits_of = |place: Place, nodes: usize| {
-        let tile = &TILES[tile_of(rows, place.rows, place.wide)];
-        let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.wide.div_ceil(tile.a);
-        (blocks / tiles).clamp(1, (nodes * (rows / tile.samples)).div_ceil(8).max(1))
-    };
-    for t in 0..circuit.trees.len() {
-        let stages: Vec<(usize, usize, usize, u64, u64)> = circuit.trees[t]
-            .stages
-            .iter()
-            .filter_map(|stage| stage.level.map(|l| (l, stage.below, stage.above, stage.others.at, stage.parent.at)))
-            .collect();
-        for (l, below, above, others, parent) in stages {
-            let place = circuit.places.levels[t][l - 1];
-            let level = &circuit.structure.trees[t].levels[l - 1];
-            let channels = circuit.structure.trees[t].channels(l - 1);
-            if circuit.trees[t].layers[below].phi.len == 0 {
-                let (first, parts) = FirstGradient::new(circuit, t, place, sums)?;
-                firsts.push(first);
-                moving.push((channels, place, (sums, parts)));
-                sums += parts * place.len();
-                continue;
-            }
-            let mut nodes_of = vec![Vec::new(); level.matrices()];
-            level.weight_of.iter().enumerate().for_each(|(node, &matrix)| nodes_of[matrix as usize].push(node));
-            let counts: Vec<usize> = nodes_of.iter().map(Vec::len).collect();
-            let mut first_node = vec![0i32];
-            counts.iter().for_each(|count| first_node.push(first_node[first_node.len() - 1] + *count as i32));
-            let nodes: Vec<i32> = nodes_of.iter().flatten().map(|&node| node as i32).collect();
-            let (nodes, first_node) = (circuit.card.keep(&nodes)?, circuit.card.keep(&first_node)?);
-            let layers = &circuit.trees[t].layers;
-            let source = Source {
-                below: layers[below].args(),
-                above: layers[above].args(),
-                others,
-                factor: 0,
-                parent,
-                nodes: nodes.at,
-                first: first_node.at,
-                stride: 0,
-                columns: place.wide as i32,
-            };
-            let splits = splits_of(place, counts.iter().copied().max().unwrap_or(1));
-            add(source, place, &counts, sums, splits, 0);
-            moving.push((channels, place, (sums, splits)));
-            sums += splits * place.len();
-        }
+        self.sources.push(source);
     }
-    if circuit.structure.class_rows == ClassRows::Mixing {
-        let place = circuit.places.classes;
-        let zero = circuit.card.keep(&[0i32])?;
-        let bounds = circuit.card.keep(&[0i32, 1])?;
-        let splits = splits_of(place, 1);
-        for (t, tree) in circuit.trees.iter().enumerate() {
-            let top = tree.layers[tree.layers.len() - 1].args();
-            let classes = circuit.structure.classes;
-            let above = LayerArgs { dphi: circuit.dpsi.at, real: classes as i32, wide: wide(classes) as i32, ..top };
-            let source = Source {
-                below: top,
-                above,
-                others: 0,
-                factor: circuit.factor.at + 4 * t as u64,
-                parent: zero.at,
-                nodes: zero.at,
-                first: bounds.at,
-                stride: circuit.trees.len() as i32,
-                columns: place.wide as i32,
-            };
-            add(source, place, &[1], sums, splits, circuit.places.left[t]);
-        }
-        moving.push((place.wide, place, (sums, splits)));
-        sums += splits * place.len();
+
+    /// Says that matrices move by the next sums, in so many parts.
+    fn move_by(&mut self, columns: usize, place: Place, parts: usize) {
+        self.moving.push((columns, place, (self.sums, parts)));
+        self.sums += parts * place.len();
     }
-    Ok((sources, parts, firsts, moving, sums))
+}
+
+/// Into how many parts the sums of a place are cut: for each level as many blocks as run at once.
+fn splits_of(circuit: &Circuit, place: Place, nodes: usize) -> usize {
+    let tile = &TILES[tile_of(circuit.rows, place.rows, place.wide)];
+    let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.wide.div_ceil(tile.a);
+    (2 * circuit.card.processors() / tiles).clamp(1, (nodes * (circuit.rows / tile.samples)).div_ceil(8).max(1))
 }
