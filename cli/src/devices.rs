@@ -13,7 +13,7 @@ use sumout::queries::Predictor;
 /// What computes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Chosen {
-    /// What computes: cpu, cuda, cuda:1 (the second GPU), or auto (a GPU where there is one)
+    /// What computes: cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used, else the processor)
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
     /// How a GPU multiplies: f32, or tf32 on its tensor cores [default: tf32 to train, else f32]
@@ -22,10 +22,15 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// What was asked for, where it is not the usual.
+    pub fn words(&self) -> (Option<String>, Option<String>) {
+        (Some(self.device.clone()).filter(|device| device != "cpu"), self.precision.clone())
+    }
+
     /// The device, ready to be used; `usual` is the precision where none is asked for.
     pub fn ready(&self, usual: Precision) -> Result<(Device, Precision)> {
         let device = match self.device.as_str() {
-            "auto" => Device::auto(),
+            "auto" => sumout::cuda::first_usable().map_or(Device::Cpu, Device::Cuda),
             name => name.parse().map_err(|error: sumout::Error| mistake(error.to_string()))?,
         };
         let precision = match &self.precision {

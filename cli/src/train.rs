@@ -11,6 +11,7 @@ use crate::progress::Report;
 use crate::staged::{Staged, check_apart};
 use crate::tables;
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -68,8 +69,10 @@ pub struct Args {
 
 /// Trains, and writes the model.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
-    let read = [Some(&args.input.data), args.input.labels.as_ref(), args.validation.as_ref(), args.plan.as_ref()];
-    check_apart(&args.out.to_string_lossy(), &read.into_iter().flatten().map(String::as_str).collect::<Vec<_>>())?;
+    let resumed = args.resume.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let others = [&args.input.labels, &args.validation, &args.plan, &resumed];
+    let read = [&args.input.data].into_iter().chain(others.into_iter().flatten());
+    check_apart(&args.out.to_string_lossy(), &read.map(String::as_str).collect::<Vec<_>>())?;
     drop(Staged::create(&args.out)?); // a folder that cannot be written to is better known now
     let (device, precision) = args.chosen.ready(Precision::Tf32)?;
     let (mut trainer, table, validation) = match &args.resume {
@@ -110,10 +113,13 @@ fn learn(
         let now = progress.step == trainer.steps_done(); // a GPU is ahead of what it tells
         let due = args.checkpoint_every > 0 && progress.step.is_multiple_of(args.checkpoint_every) && !done && now;
         let stop = interrupt::requested() && !done && now;
-        failed = report.step(progress, out).and_then(|()| match due || stop {
-            true => trainer.checkpoint().map_err(Into::into).and_then(|bytes| models::save(&checkpoint, &bytes)),
-            false => Ok(()),
-        });
+        if failed.is_ok() {
+            // a GPU tells of some more steps after the one that failed
+            failed = report.step(progress, out).and_then(|()| match due || stop {
+                true => trainer.checkpoint().map_err(Into::into).and_then(|bytes| models::save(&checkpoint, &bytes)),
+                false => Ok(()),
+            });
+        }
         stopped = stop.then_some(progress.step);
         if stop || failed.is_err() { Proceed::Stop } else { Proceed::Continue }
     })?;
@@ -128,16 +134,29 @@ fn learn(
 
 /// What to type to go on.
 fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
-    let mut command =
-        format!("sumout train --resume {} --data {}", checkpoint_path(&args.out).display(), args.input.data);
-    let more = [("labels", &args.input.labels), ("validation", &args.validation)];
-    for (name, value) in more.iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value))) {
-        command.push_str(&format!(" --{name} {value}"));
-    }
-    if args.input.no_header {
-        command.push_str(" --no-header");
-    }
-    format!("stopped after step {step} of {steps}; go on with\n  {command} --out {}", args.out.display())
+    let checkpoint = checkpoint_path(&args.out).to_string_lossy().into_owned();
+    let split = args.input.split.and_then(|half| half.to_possible_value()).map(|half| half.get_name().to_owned());
+    let (device, precision) = args.chosen.words();
+    let words = [
+        ("resume", Some(checkpoint)),
+        ("data", Some(args.input.data.clone())),
+        ("labels", args.input.labels.clone()),
+        ("split", split),
+        ("validation", args.validation.clone()),
+        ("device", device),
+        ("precision", precision),
+        ("out", Some(args.out.to_string_lossy().into_owned())),
+    ];
+    let word = |(name, value): (&str, Option<String>)| value.map(|value| format!(" --{name} {}", quoted(&value)));
+    let command: String = words.into_iter().filter_map(word).collect();
+    let header = if args.input.no_header { " --no-header" } else { "" };
+    format!("stopped after step {step} of {steps}; go on with\n  sumout train{command}{header}")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// `model.checkpoint.sumout` beside `model.sumout`.
@@ -303,5 +322,17 @@ fn with_names(error: sumout::Error, table: &Table) -> anyhow::Error {
             mistake(format!("class '{name}': expected at least one labelled example, got none"))
         }
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted("runs/a-1.sumout"), "runs/a-1.sumout");
+        assert_eq!(quoted("my data.csv"), "'my data.csv'");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

@@ -157,6 +157,7 @@ fn ctrl_c_and_resume() {
     assert_eq!(command, "train --resume a.checkpoint.sumout --data flowers.csv --out a.sumout");
     folder.write("others.csv", &program::flowers(61));
     insta::assert_snapshot!(folder.refuse(&command.replace("flowers.csv", "others.csv")));
+    insta::assert_snapshot!(folder.refuse(&command.replace("a.sumout", "a.checkpoint.sumout")));
     assert_eq!(folder.run(command).code, 0);
     assert_eq!(folder.run(&format!("{train} b.sumout")).code, 0);
     assert!(fs::read(folder.path("a.sumout")).unwrap() == fs::read(folder.path("b.sumout")).unwrap());

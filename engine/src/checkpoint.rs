@@ -95,7 +95,7 @@ impl Prepared {
     }
 }
 
-/// W of every matrix: finite, not negative, every row with something in it.
+/// W of every matrix: finite and not negative.
 fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
     let wrong = || Error::ModelFile("training state: 'weights' does not fit the model".into());
     let all = prepared.levels.iter_mut().flatten().chain([&mut prepared.classes]);

@@ -12,6 +12,6 @@ mod learning;
 mod scoring;
 mod training;
 
-pub use card::{compile_kernels, count, kernels, kernels_name, offer_kernels};
+pub use card::{compile_kernels, count, first_usable, kernels, kernels_name, offer_kernels};
 pub use scoring::Scoring;
 pub use training::{Placing, Training};

@@ -19,6 +19,11 @@ pub fn count() -> Result<usize> {
     none()
 }
 
+/// None.
+pub fn first_usable() -> Option<usize> {
+    None
+}
+
 /// Is never made.
 pub struct Scoring(());
 /// Is never made.
@@ -95,6 +100,8 @@ impl Training {
     pub fn keep_data(&mut self, _: &Data<'_>, _: usize) -> Result<()> {
         none()
     }
+
+    pub fn forget_data(&mut self) {}
 
     pub fn most(&self) -> usize {
         1

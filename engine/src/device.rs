@@ -45,13 +45,6 @@ impl fmt::Display for Device {
     }
 }
 
-impl Device {
-    /// The first GPU, or the processor where there is none.
-    pub fn auto() -> Self {
-        if crate::cuda::count().is_ok_and(|count| count > 0) { Self::Cuda(0) } else { Self::Cpu }
-    }
-}
-
 /// How a GPU multiplies. The processor always computes in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -57,7 +57,9 @@ pub fn predict_together(members: &mut [Predictor], rows: &[f32], shifts: &[(isiz
     let (k, width) = (first.model().structure.classes, first.model().structure.width());
     let n = first.model().check_rows(rows)?;
     for member in &*members {
-        member.model().check_rows(rows)?;
+        if member.model().structure.width() != width {
+            return Err(Error::shape("numbers in a row of a model", width, member.model().structure.width()));
+        }
         if member.model().structure.classes != k {
             return Err(Error::shape("classes of a model", k, member.model().structure.classes));
         }

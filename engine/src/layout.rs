@@ -76,6 +76,9 @@ pub(crate) fn image_tree(spec: &ImageSpec) -> Result<Tree> {
     if ph == 0 || pw == 0 || spec.levels.iter().any(|l| l.window.0 == 0 || l.window.1 == 0) {
         return Err(Error::Structure("patches and windows must be at least 1×1".into()));
     }
+    if spec.frame.0 == 0 || spec.frame.1 == 0 {
+        return Err(Error::Structure("the image has no pixels".into()));
+    }
     if spec.grid_shift.0 > spec.frame.0 || spec.grid_shift.1 > spec.frame.1 {
         let (shift, frame) = (spec.grid_shift, spec.frame);
         return Err(Error::Structure(format!("the grid is shifted by {shift:?}, further than the frame of {frame:?}")));

@@ -17,7 +17,7 @@ use crate::product::TINY;
 use crate::structure::{Kind, OUTSIDE, Position};
 use pulp::{Simd, WithSimd};
 
-const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
+pub(crate) const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
 
 /// Below this log-density differences of f32 lose the distance between components: such a row is computed in f64.
 const OUTLIER: f32 = -1000.0;

@@ -9,9 +9,9 @@ pub mod random;
 pub mod tree;
 pub mod layout;
 pub mod structure;
-pub mod batch;
 pub mod kernel;
 mod transpose;
+pub mod batch;
 #[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), path = "amx_disabled.rs")]
 mod amx;
 pub mod product;

@@ -8,8 +8,8 @@
 //! product    log φ(c)  = Σ_j log ψ_j(c)
 //! ```
 //!
-//! Unlike `reference.rs` it divides every node by its largest channel, so that an outlier of log-density −10⁶⁰ does not
-//! swallow the weights beside it, and it keeps log W in lines (one for each a, all c side by side), so that the loop
+//! As `reference.rs` does, it divides every node by its largest channel, so that an outlier of log-density −10⁶⁰ does not
+//! swallow the weights beside it; unlike it, it keeps log W in lines (one for each a, all c side by side), so that the loop
 //! over c runs in vectors.
 //!
 //! ```
@@ -29,13 +29,11 @@
 //! ```
 
 use crate::kernel::{arch, log_sum_exp};
-use crate::leaves::{Coordinate, Family};
+use crate::leaves::{Coordinate, Family, HALF_LOG_TAU};
 use crate::mixing::Mixing;
 use crate::random::Stream;
 use crate::structure::{ClassRows, OUTSIDE, Structure, Tree};
 use crate::weights::Weights;
-
-const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
 
 /// A leaf family in f64, for the questions that look at one component at a time.
 #[derive(Clone, Debug)]

@@ -94,9 +94,14 @@ pub fn loss_and_seeds(
             seeds.push((weight * seed) as f32);
         }
     }
-    let scale = (1.0 / loss.weight.max(f64::MIN_POSITIVE)) as f32;
+    let scale = share_of(loss.weight);
     seeds.iter_mut().for_each(|seed| *seed *= scale);
     loss
+}
+
+/// What seeds are multiplied by where rows weigh so much together: 0 where they weigh nothing.
+pub(crate) fn share_of(weight: f64) -> f32 {
+    if weight > 0.0 { (1.0 / weight).min(f32::MAX.into()) as f32 } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -122,6 +127,15 @@ mod tests {
             let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
             assert!((numeric - f64::from(seeds[i])).abs() < 1e-6, "{i}: {numeric} {}", seeds[i]);
         }
+    }
+
+    #[test]
+    fn rows_of_no_weight_have_no_seeds() {
+        let (half, mut seeds) = ([0.5f64.ln(); 2], Vec::new());
+        loss_and_seeds(&[-3.0, -2.5], &half, &[0], &[0.0], Target::Objective(0.1), &mut seeds);
+        assert_eq!(seeds, [0.0, 0.0]);
+        loss_and_seeds(&[-3.0, -2.5], &half, &[0], &[1e-40], Target::Objective(0.1), &mut seeds);
+        assert!(seeds.iter().all(|seed| seed.is_finite()), "{seeds:?}");
     }
 
     #[test]

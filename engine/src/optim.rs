@@ -334,7 +334,7 @@ pub fn update_family(step: &Step, family: &mut Family, moments: &mut [Moments], 
     }
 }
 
-/// EM for one coordinate: moments under the flows, moved towards by η times the component's share.
+/// EM for one coordinate: moments under the flows, moved towards by η; by less where next to nothing flows.
 fn expect_coordinate(rate: f32, coordinate: &mut Coordinate, m: usize, sums: &[f64]) {
     const LEAST: f64 = 1e-8;
     let rate = f64::from(rate);

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! At the root, `lost / ψ_y` bounds the relative error that underflow caused in P(X|y). Where that is too much, the
-//! sample is computed again in f64 log space (`circuit.rs`).
+//! sample is computed again in f64 (`root.rs`), in log space if need be.
 //!
 //! Going down, the scale is a constant: `dψ_j(c) = dφ(c) 2⁻ᵉ Π_{k≠j} ψ_k(c)`; with many children the same as
 //! `dφ(c) φ(c) / ψ_j(c)`.

@@ -24,7 +24,8 @@ use std::sync::OnceLock;
 /// Underflow may cost a reported log-likelihood this much, relative, before the sample is computed again in f64.
 const SCORE_TOLERANCE: f32 = 1e-6;
 
-/// Underflow may cost a training gradient this much, relative, before the sample is computed again in f64.
+/// Underflow in one sample may move the gradient of its batch, a mean over samples, by this much of a seed before the
+/// sample is computed again in f64.
 const GRADIENT_TOLERANCE: f64 = 1e-3;
 
 /// The weights of a model as the guard of its scores reads them, made when first needed: for a large model that takes

@@ -80,11 +80,12 @@ pub(crate) fn draw_structures(
     random: &mut Stream,
 ) -> Vec<f32> {
     let rows = values.len() / width;
-    let mut drawn = Vec::with_capacity(count * kinds.len());
     let exhaustive = rows * positions.len() <= count;
     let tries = if exhaustive { rows * positions.len() } else { 4 * count };
+    let most = count.min(tries) * kinds.len();
+    let mut drawn = Vec::with_capacity(most);
     for index in 0..tries {
-        if drawn.len() == count * kinds.len() {
+        if drawn.len() == most {
             break;
         }
         let (row, position) = match exhaustive {

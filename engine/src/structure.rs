@@ -374,6 +374,8 @@ mod tests {
         assert!(patch.contains("is too large"), "{patch}");
         let empty = error(ImageSpec { patch: (0, 1), ..spec.clone() });
         assert_eq!(empty, "structure: patches and windows must be at least 1×1");
+        let nothing = Structure::sequence(0, 1, 1, 3, &[(2, 5, Sharing::Own)], 2).unwrap_err().to_string();
+        assert_eq!(nothing, "structure: the image has no pixels");
         let frame = error(ImageSpec { frame: (3, 4), ..spec });
         assert_eq!(frame, "structure: the frame (3×4) must hold the image (4×4)");
         assert!(Structure::sequence(9, 1, usize::MAX, 2, &[(2, 2, Sharing::Own)], 2).is_err());

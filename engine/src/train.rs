@@ -116,6 +116,11 @@ impl Trainer {
                 ("0 where the data are not images", format!("{} and {}", settings.rotate, settings.stretch));
             return Err(Error::Setting { name: "rotate and stretch", expected, got });
         }
+        let side = model.structure.frame.map_or(1, |frame| frame.height.max(frame.width));
+        if settings.shift >= side {
+            let expected = "less than the longer side of the image, and 0 where the data are none";
+            return Err(Error::Setting { name: "shift", expected, got: settings.shift.to_string() });
+        }
         let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::leaves::Family| {
             Statistics::new(family).gradient(family).iter().map(|free| Moments::new(free.len())).collect::<Vec<_>>()

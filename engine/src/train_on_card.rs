@@ -100,6 +100,9 @@ impl Trainer {
     }
 
     pub(crate) fn advance_on_card(&mut self, data: &Data<'_>) -> Result<Loss> {
+        if let Some(card) = &mut self.card {
+            card.forget_data(); // a run may have left others there
+        }
         let losses = self.steps_on_card(data, 1)?;
         losses.first().copied().ok_or_else(|| Error::Device("no step was taken".into()))
     }

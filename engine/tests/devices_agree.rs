@@ -411,6 +411,29 @@ fn a_run_resumes_to_the_same_bits() {
     assert!(whole(30, 1000).0 == end, "data that do not fit on the card are sent");
 }
 
+/// What a run has left on the card is not taken for what comes after it, and rows of no weight move nothing.
+#[test]
+fn data_may_change_between_steps() {
+    let Some(ordinal) = card() else { return };
+    let draw = &mut Draw::new(78);
+    let structure = Structure::columns(&[Kind::Gaussian; 3], &[vec![0], vec![1], vec![2]], 2, 4, &[5, 6], 2).unwrap();
+    let values: Vec<f32> = (0..200 * 3).map(|_| draw.0.normal() as f32).collect();
+    let labels: Vec<i64> = (0..200).map(|row| row % 2).collect();
+    let (few, many) = (Data::new(&values[..60], &labels[..20]), Data::new(&values, &labels));
+    let light = Data { weights: &[0.0; 200], ..many };
+    let settings = Settings { steps: 5, batch: 32, rule: Rule::Sgd { momentum: 0.0 }, ..Settings::default() };
+    let last = |device: Device| {
+        let mut trainer = Trainer::new(Model::random(structure.clone(), 1.0, 1), settings.clone(), &few).unwrap();
+        trainer.use_device(device, Precision::F32).unwrap();
+        trainer.run(&few, None, &mut |_, _| Proceed::Continue).unwrap();
+        let losses =
+            [trainer.advance(&many).unwrap(), trainer.advance(&light).unwrap(), trainer.advance(&few).unwrap()];
+        losses.map(|loss| loss.generative)
+    };
+    let (cpu, gpu) = (last(Device::Cpu), last(Device::Cuda(ordinal)));
+    assert!(cpu.iter().zip(gpu).all(|(a, b)| (a - b).abs() < 1e-3 * (1.0 + a.abs())), "{cpu:?} {gpu:?}");
+}
+
 #[test]
 fn a_gpu_that_is_not_there_is_named() {
     let Some(_) = card() else { return };

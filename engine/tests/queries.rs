@@ -201,6 +201,9 @@ fn wrong_questions_get_a_clear_error() {
     let three = Structure::columns(&kinds, &[vec![0], vec![1], vec![2]], 2, 2, &[2], 3).unwrap();
     let both = [p.model().clone(), Model::random(three, 1.0, 1)];
     assert_eq!(together(&mut both.map(Predictor::new)), "classes of a model: expected 2, got 3");
+    let narrow = Structure::columns(&[Kind::Gaussian], &[vec![0]], 2, 2, &[2], 2).unwrap();
+    let both = [p.model().clone(), Model::random(narrow, 1.0, 1)];
+    assert_eq!(together(&mut both.map(Predictor::new)), "numbers in a row of a model: expected 3, got 1");
     assert_eq!(together(&mut []), "expected at least one model, got none");
     let message = "row 0, column 0: expected a finite number or NaN for missing, got inf";
     says(p.log_likelihood(&[f32::INFINITY, 0.0, 0.0]), message);

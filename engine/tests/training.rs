@@ -6,6 +6,7 @@ use random_models::Draw;
 use sumout::mixing::Mixing;
 use sumout::optim::{Rule, Schedule};
 use sumout::reference::{self, LogWeights};
+use sumout::start::LeafStart;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::train::{Data, Prior, Proceed, Settings, Trainer};
 use sumout::weights::Weights;
@@ -356,6 +357,10 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     assert_eq!(setting(Settings { drop_inputs: 1.5, ..ok.clone() }), "drop_inputs: expected from 0 to 1, got 1.5");
     assert_eq!(setting(Settings { rotate: 181.0, ..ok.clone() }), "rotate: expected from 0 to 180, got 181");
     assert_eq!(setting(Settings { stretch: 1.0, ..ok.clone() }), "stretch: expected from 0 to 0.9, got 1");
+    let far = "shift: expected less than the longer side of the image, and 0 where the data are none, got ";
+    for shift in [6, usize::MAX] {
+        assert_eq!(setting(Settings { shift, ..ok.clone() }), format!("{far}{shift}"));
+    }
     let table =
         Model::random(Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap(), 1.0, 1);
     let turned =
@@ -367,6 +372,30 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     assert_eq!(setting(em), "rate: expected at most 1 for EM, got 2");
     let prior = Prior::Given(vec![1.0, -1.0]);
     assert!(setting(Settings { prior, ..ok }).starts_with("class prior: expected weights that are not negative"));
+}
+
+/// "All of them" is a large number of local structures, for which no room is made.
+#[test]
+fn leaves_start_from_as_many_structures_as_there_are() {
+    let (values, labels) = bars(20, 8);
+    let data = Data::new(&values, &labels);
+    let leaves = |structures: usize| {
+        let settings = Settings { leaves: LeafStart { structures, ..LeafStart::default() }, ..settings() };
+        Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap().into_model().weights
+    };
+    assert_eq!(leaves(usize::MAX), leaves(1_000_000));
+}
+
+#[test]
+fn a_batch_of_no_weight_moves_nothing_to_nan() {
+    let (values, labels) = bars(20, 8);
+    let weights: Vec<f32> = (0..20).map(|row| if row == 0 { 1.0 } else { 0.0 }).collect();
+    let data = Data { weights: &weights, ..Data::new(&values, &labels) };
+    let settings = Settings { batch: 1, steps: 20, leaf_rate: 1.0, ..settings() };
+    let mut trainer = Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap();
+    trainer.run(&data, None, &mut |_, _| Proceed::Continue).unwrap();
+    let mut predictor = sumout::queries::Predictor::new(trainer.into_model());
+    assert!(predictor.log_marginal(&values).unwrap().iter().all(|log| log.is_finite()));
 }
 
 #[test]

@@ -113,7 +113,19 @@ fn context(ordinal: usize) -> Result<Arc<CudaContext>> {
         let message = format!("expected a GPU from cuda:0 to cuda:{}, got cuda:{ordinal}", count.saturating_sub(1));
         return Err(Error::Device(message));
     }
-    CudaContext::new(ordinal).map_err(|error| failed("the GPU cannot be used", error))
+    let ctx = CudaContext::new(ordinal).map_err(|error| failed("the GPU cannot be used", error))?;
+    match ctx.compute_capability().map_err(|error| failed("the GPU does not say what it is", error))? {
+        (8.., _) => Ok(ctx),
+        (major, minor) => {
+            let expected = "expected a GPU of compute capability 8.0 or more (Ampere and later)";
+            Err(Error::Device(format!("{expected}, got cuda:{ordinal} of {major}.{minor}")))
+        }
+    }
+}
+
+/// The first GPU that can be used.
+pub fn first_usable() -> Option<usize> {
+    (0..count().unwrap_or(0)).find(|&ordinal| context(ordinal).is_ok())
 }
 
 fn name_of(ctx: &CudaContext, precision: Precision) -> Result<String> {
@@ -205,7 +217,7 @@ pub(super) struct Card {
 
 // SAFETY: a graph or a queue may be used by one thread at a time, and every use needs the one owner.
 unsafe impl Send for Graph {}
-// SAFETY: nothing can be done with a shared reference to it.
+// SAFETY: a shared reference to it cannot launch it: [`Card::replay`] takes the only one.
 unsafe impl Sync for Graph {}
 
 /// Recorded work.
@@ -226,8 +238,13 @@ impl Card {
             load(&image_of(&name, precision)?).map_err(fail)
         })?;
         let mut functions = HashMap::new();
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let most = ctx.attribute(attribute).map_err(fail)? as u32;
         let tensor = TENSOR.iter().filter(|_| precision == Precision::Tf32);
         for (name, bytes) in SHARED.iter().chain(tensor).copied().chain(OTHERS.map(|name| (name, 0))) {
+            if bytes > most {
+                continue; // see `has`
+            }
             let function = module.load_function(name).map_err(fail)?;
             let attribute = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             if bytes > 0 {
@@ -236,6 +253,12 @@ impl Card {
             functions.insert(name, function);
         }
         Ok(Self { ctx, stream, functions, rooms: Vec::new() })
+    }
+
+    /// Whether it has the shared memory that a kernel needs: 227 kB of an H200 are enough for all, 99 kB of smaller ones
+    /// for at least one shape of each kind.
+    pub fn has(&self, name: &str) -> bool {
+        self.functions.contains_key(name)
     }
 
     /// Bytes that are free.
@@ -337,7 +360,7 @@ impl Card {
     }
 
     /// Queues recorded work.
-    pub fn replay(&self, graph: &Graph) -> Result<()> {
+    pub fn replay(&self, graph: &mut Graph) -> Result<()> {
         graph.0.launch().map_err(|error| failed("the GPU failed", error))
     }
 }

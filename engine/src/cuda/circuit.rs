@@ -205,11 +205,15 @@ impl Circuit {
             () if !others && even && self.enough(tiles(128, 64) / 2) => {
                 self.card.launch("score_up", &args, tiles(128, 64).min(2 * self.processors), 256)
             }
-            () if deep && self.enough(tiles(128, 64)) => self.card.launch("mix_up_huge", &args, tiles(128, 64), 512),
+            () if deep && self.card.has("mix_up_huge") && self.enough(tiles(128, 64)) => {
+                self.card.launch("mix_up_huge", &args, tiles(128, 64), 512)
+            }
             () if below.channels <= 32 && self.enough(tiles(64, 64)) => {
                 self.card.launch("mix_up_flat", &args, tiles(32, 64), 128)
             }
-            () if self.enough(tiles(64, 64)) => self.card.launch("mix_up_large", &args, tiles(64, 64), 256),
+            () if self.enough(tiles(64, 64)) || !self.card.has("mix_up_small") => {
+                self.card.launch("mix_up_large", &args, tiles(64, 64), 256)
+            }
             () => self.card.launch("mix_up_small", &args, tiles(32, 32), 128),
         }
     }
@@ -293,7 +297,12 @@ impl Circuit {
                         let numbers = below.nodes * rows * channels;
                         self.card.launch("join_down", &args, numbers.div_ceil(256), 256)?;
                     }
-                    Some(_) if even && channels >= 128 && self.enough(tiles(128, 128)) => {
+                    Some(_)
+                        if even
+                            && channels >= 128
+                            && self.card.has("mix_down_huge")
+                            && self.enough(tiles(128, 128)) =>
+                    {
                         self.card.launch("mix_down_huge", &args, tiles(128, 128), 256)?;
                     }
                     Some(_) if even && self.enough(tiles(128, 64)) => {

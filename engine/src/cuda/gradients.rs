@@ -68,14 +68,15 @@ static TILES: [Tile; 5] = [
 ];
 
 /// The shape for a matrix: small ones for little work, else as large as the matrix fills.
-fn tile_of(rows: usize, c: usize, a: usize) -> usize {
-    match (c >= 128, a) {
-        _ if rows < 512 => 0,
+fn tile_of(circuit: &Circuit, place: Place) -> usize {
+    let kind = match (place.rows >= 128, place.wide) {
+        _ if circuit.rows < 512 => 0,
         (true, 128..) => 4,
         (true, 64..) => 3,
         (_, 33..) => 2,
         _ => 1,
-    }
+    };
+    if circuit.card.has(TILES[kind].kernel) { kind } else { 0 }
 }
 
 /// All dW, ready to be computed.
@@ -165,7 +166,7 @@ impl Cut {
             columns: place.wide as i32,
         };
         let splits = splits_of(circuit, place, counts.iter().copied().max().unwrap_or(1));
-        self.add(circuit.rows, source, place, &counts, splits, 0);
+        self.add(circuit, source, place, &counts, splits, 0);
         self.move_by(channels, place, splits);
         Ok(())
     }
@@ -188,16 +189,16 @@ impl Cut {
                 stride: circuit.trees.len() as i32,
                 columns: place.wide as i32,
             };
-            self.add(circuit.rows, source, place, &[1], splits, circuit.places.left[t]);
+            self.add(circuit, source, place, &[1], splits, circuit.places.left[t]);
         }
         self.move_by(place.wide, place, splits);
         Ok(())
     }
 
     /// The tiles of one source; its matrices have so many nodes each, and its columns start at `left`.
-    fn add(&mut self, rows: usize, source: Source, place: Place, nodes: &[usize], splits: usize, left: usize) {
-        let kind = tile_of(rows, place.rows, place.wide);
-        let tile = &TILES[kind];
+    fn add(&mut self, circuit: &Circuit, source: Source, place: Place, nodes: &[usize], splits: usize, left: usize) {
+        let kind = tile_of(circuit, place);
+        let (tile, rows) = (&TILES[kind], circuit.rows);
         let (c_tiles, a_tiles) = (place.rows.div_ceil(tile.c), (source.below.wide as usize).div_ceil(tile.a));
         // Parts of siblings side by side: they read the same dφ.
         for (split, (matrix, &nodes)) in (0..splits).flat_map(|split| nodes.iter().enumerate().map(move |n| (split, n)))
@@ -228,7 +229,7 @@ impl Cut {
 
 /// Into how many parts the sums of a place are cut: for each level as many blocks as run at once.
 fn splits_of(circuit: &Circuit, place: Place, nodes: usize) -> usize {
-    let tile = &TILES[tile_of(circuit.rows, place.rows, place.wide)];
+    let tile = &TILES[tile_of(circuit, place)];
     let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.wide.div_ceil(tile.a);
     (2 * circuit.card.processors() / tiles).clamp(1, (nodes * (circuit.rows / tile.samples)).div_ceil(8).max(1))
 }

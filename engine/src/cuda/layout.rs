@@ -4,7 +4,7 @@ use super::args::LayerArgs;
 use super::card::{Card, Room};
 use crate::error::Result;
 use crate::kernel::log_sum_exp;
-use crate::leaves::{Coordinate, Family};
+use crate::leaves::{Coordinate, Family, HALF_LOG_TAU};
 use crate::mixing::Mixing;
 use crate::structure::{OUTSIDE, Structure, Tree};
 use crate::weights::Weights;
@@ -356,7 +356,7 @@ fn write_table(coordinate: &Coordinate, components: usize, to: &mut Vec<f32>) {
         Coordinate::Gaussian { mean, log_sigma } => {
             for (&mean, &log_sigma) in mean.iter().zip(log_sigma) {
                 let log = f64::from(log_sigma);
-                let norm = -log - 0.5 * std::f64::consts::TAU.ln();
+                let norm = -log - HALF_LOG_TAU;
                 to.extend([mean, (-log).exp() as f32, norm as f32, log_sigma]);
             }
         }

@@ -138,7 +138,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         double harm = 0.0;
         auto note = [&](int y, float seed) {
             dpsi[y] = psi[y] > TINY ? seed / psi[y] : 0.0f;
-            harm += (double)fabsf(seed) * lost / psi[y];
+            if (seed != 0.0f) harm += (double)fabsf(seed) * lost / psi[y];
         };
         if (s.seeds != 0) {
             for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);

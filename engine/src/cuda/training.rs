@@ -11,7 +11,7 @@ use super::layout::{Place, mixing_of, padded_rows};
 use super::learning::Learning;
 use crate::device::Precision;
 use crate::error::{Error, Result};
-use crate::loss::Loss;
+use crate::loss::{Loss, share_of};
 use crate::model::Model;
 use crate::optim::{Moments, Rule, Step};
 use crate::settings::{Data, Settings};
@@ -206,6 +206,7 @@ impl Training {
     /// Keeps the data on the card if they fit there and into `most` bytes, as bytes where they have at most 256 different
     /// values.
     pub fn keep_data(&mut self, data: &Data<'_>, most: usize) -> Result<()> {
+        self.forget_data();
         let card = &mut self.circuit.card;
         let coded = codes(data.values);
         let bytes = if coded.is_some() { data.values.len() } else { 4 * data.values.len() };
@@ -224,6 +225,11 @@ impl Training {
         };
         self.resident = Some(Values { values, codes, labels, weights });
         Ok(())
+    }
+
+    /// Rows are sent as they are needed from now on.
+    pub fn forget_data(&mut self) {
+        self.resident = None;
     }
 
     /// Steps that can be sent at once.
@@ -258,8 +264,8 @@ impl Training {
             let graph = self.circuit.card.record(|_| self.step(values))?;
             self.graphs.insert(values.values, graph);
         }
-        for _ in 0..count {
-            self.circuit.card.replay(&self.graphs[&values.values])?;
+        if let Some(graph) = self.graphs.get_mut(&values.values) {
+            (0..count).try_for_each(|_| self.circuit.card.replay(graph))?;
         }
         self.slots = count;
         Ok(())
@@ -291,7 +297,7 @@ impl Training {
             from_gradient: rule.from_gradient,
             second: rule.second,
             leaf_rate: (rate * settings.leaf_rate) as f32,
-            by: (1.0 / weight.max(f64::MIN_POSITIVE)) as f32,
+            by: share_of(weight),
         }
     }
 
