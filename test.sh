@@ -61,6 +61,7 @@ step cargo fmt --all --check
 # All of it in one go, the experiments' networks too, so that everything is built once; then what is built by default.
 step cargo clippy --release --workspace --all-targets --locked --features experiments/networks -- -D warnings
 tests cargo test --release --workspace --locked --features experiments/networks
+for example in engine/examples/*.rs; do step "$CARGO_TARGET_DIR/release/examples/$(basename "$example" .rs)"; done
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 step cargo check --release --locked
 step cargo clippy --release --all-targets --locked -p experiments -- -D warnings
