@@ -73,6 +73,15 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         }
         missing.check_on(&grid)?;
     }
+    let frame = members[0].1.model().structure.frame;
+    let side = frame.map_or(1, |frame| frame.height.max(frame.width));
+    if args.shifts >= side {
+        let expected = match frame {
+            Some(_) => format!("less than the {side} pixels of the image"),
+            None => "0 for a model of a table".to_owned(),
+        };
+        return Err(mistake(format!("--shifts: expected {expected}, got {}", args.shifts)));
+    }
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::default(); args.missing.len()];
     for chunk in args.input.open(members[0].1.model(), Keep::Nothing)? {

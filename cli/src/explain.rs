@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let rows = predictor.explain(neuron, view)?;
     let layout = layout_of(predictor.model());
-    let mut out = Output::create(&args.out.out, format, fields_of(&layout), layout.shape)?;
+    let mut out = Output::create(&args.out.out, format, fields_of(&layout), layout.image())?;
     out.numbers(&rows)?;
     out.finish()
 }

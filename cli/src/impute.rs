@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
     let cells = cells_of(&layout);
     let fields: Vec<Field> = cells.iter().map(|(field, _)| field.clone()).collect();
     let mut variances = args.variance.as_ref().map(|path| Variances::create(path, fields_of(&layout))).transpose()?;
-    let mut out = Output::create(&args.out.out, format, fields, layout.shape)?;
+    let mut out = Output::create(&args.out.out, format, fields, layout.image())?;
     for chunk in rows {
         let chunk = chunk?;
         let filled = match args.given_labels {

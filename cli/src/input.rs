@@ -146,7 +146,7 @@ impl Input {
     pub fn with_labels(&self, mut rows: Rows) -> Result<Rows> {
         let Some(path) = &self.labels else { return Ok(rows) };
         let mut layout = rows.layout.clone();
-        let (labels, names) = read_labels(path, &layout.classes)?;
+        let (labels, names) = read_labels(path, &layout.classes, self.unseen)?;
         layout.classes = names;
         let (path, mut seen) = (path.clone(), 0);
         Ok(Rows::new(layout, move || {
@@ -173,7 +173,7 @@ pub fn say_ignored(layout: &Layout) {
 }
 
 /// The labels of a file of one column, and the names of the classes; −1 is missing.
-fn read_labels(path: &str, classes: &[String]) -> Result<(Vec<i64>, Vec<String>)> {
+fn read_labels(path: &str, classes: &[String], unseen: Unseen) -> Result<(Vec<i64>, Vec<String>)> {
     let table = datasets::read(path, &Request::default())?;
     if table.layout.width != 1 {
         let got = table.layout.width;
@@ -194,6 +194,9 @@ fn read_labels(path: &str, classes: &[String]) -> Result<(Vec<i64>, Vec<String>)
         }
         if names.is_empty() && value >= 0.0 && value.fract() == 0.0 {
             return Ok(value as i64);
+        }
+        if unseen == Unseen::Missing && !names.is_empty() {
+            return Ok(-1);
         }
         let expected = if names.is_empty() { "a class (0, 1, …) or -1 for missing".into() } else { some_of(&names) };
         Err(mistake(format!("{path} row {row}: expected {expected}, got '{name}'")))

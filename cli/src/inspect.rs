@@ -104,6 +104,7 @@ fn print_json(value: &Value, out: &mut impl Write) -> Result<()> {
                 writeln!(out, "  {key}")?;
                 inner.iter().try_for_each(|(key, value)| writeln!(out, "    {key:<18} {}", plain(value)))?;
             }
+            Value::Null => {}
             value => writeln!(out, "  {key:<20} {}", plain(value))?,
         }
     }

@@ -27,6 +27,12 @@ pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "warning: {}", tame(line));
 }
 
+/// A word as a shell reads it, for what is to be typed.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// What the system said about a path that the user named. A full disk or a broken one is nobody's mistake.
 pub fn file_error(doing: &str, path: &Path, error: io::Error) -> anyhow::Error {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
@@ -107,6 +113,14 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted("runs/a-1.sumout"), "runs/a-1.sumout");
+        assert_eq!(quoted("my data.csv"), "'my data.csv'");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+
     use anyhow::{Context, anyhow};
 
     #[test]

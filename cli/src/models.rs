@@ -53,6 +53,7 @@ pub fn layout_of(model: &Model) -> Layout {
     Layout {
         width: model.structure.width(),
         shape: model.structure.frame.map(|f| Shape { height: f.height, width: f.width, channels: f.channels }),
+        unit: model.structure.frame.is_some() && model.scaling.scale_of(0) > 0.5, // as `images::scaling` has it: 1, or 1/255
         columns: columns.map(|(column, name)| Column { name: name.clone(), kind: kind(column) }).collect(),
         classes: about.classes.clone(),
         target: about.training.get(TARGET).and_then(|name| name.as_str()).map(str::to_owned),

@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<()> {
     if labelled {
         fields.push(label_field(layout.target.as_deref().unwrap_or("class"), &layout));
     }
-    let mut out = Output::create(&args.out.out, format, fields, layout.shape)?;
+    let mut out = Output::create(&args.out.out, format, fields, layout.image())?;
     for first in (0..args.count).step_by(PIECE) {
         let samples = predictor.sample(PIECE.min(args.count - first), class, seed_at(args.out.seed, first))?;
         for (numbers, &class) in samples.rows.chunks_exact(layout.width).zip(&samples.classes) {

@@ -19,12 +19,15 @@ pub struct Staged {
 
 /// A mistake if a file that is to be written is one that the same command reads, or also writes.
 pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
+    if out == "-" {
+        return Ok(());
+    }
     let Ok(place) = fs::canonicalize(out) else {
-        return if out != "-" && others.contains(&out) { Err(twice(out)) } else { Ok(()) };
+        return if others.contains(&out) { Err(twice(out)) } else { Ok(()) };
     };
     // What is no file, such as a device, can be both.
     let same = |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
-    if others.iter().any(same) { Err(twice(out)) } else { Ok(()) }
+    if others.iter().filter(|other| **other != "-").any(same) { Err(twice(out)) } else { Ok(()) }
 }
 
 fn twice(out: &str) -> anyhow::Error {
@@ -49,7 +52,7 @@ impl Staged {
             let message = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
             return Err(mistake(message));
         }
-        let Some(name) = target.file_name() else {
+        let Some(name) = target.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/")) else {
             return Err(mistake(format!("cannot write {}: expected the name of a file", path.display())));
         };
         static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -1,6 +1,7 @@
 //! What a model needs to know of the data it learns from: kinds and names.
 
 use crate::datasets::{Column, ColumnKind, Layout, Table};
+use crate::mistake::quoted;
 use sumout::model::About;
 use sumout::structure::Kind;
 
@@ -22,25 +23,32 @@ pub fn counters(table: &Table) -> Vec<String> {
         table.rows() > 20 && cells().enumerate().all(|(row, &x)| f64::from(x) == first + row as f64)
     };
     let columns = (0..layout.columns.len()).filter(counts).map(|column| layout.name(column));
-    let doubt = |name| format!("column '{name}' numbers the rows; --ignore {name} leaves it out");
+    let doubt = |name: String| format!("column '{name}' numbers the rows; --ignore {} leaves it out", quoted(&name));
     columns.map(doubt).collect()
 }
 
-/// Columns whose numbers are too large for what distinguishes them, such as times in seconds, and columns of one value.
+/// Columns whose numbers are too large for what distinguishes them, such as times in seconds, and columns of one value or
+/// none.
 pub fn coarse(table: &Table) -> Vec<String> {
     const STEPS: f32 = 256.0; // that the range of a column should have
     let (kinds, layout) = (kinds(&table.layout), &table.layout);
     let mut found = Vec::new();
-    for column in (0..layout.width).filter(|&column| layout.shape.is_none() && kinds[column] == Kind::Gaussian) {
+    for column in (0..layout.width).filter(|_| layout.shape.is_none()) {
         let seen = || table.values.iter().skip(column).step_by(layout.width).copied().filter(|x| !x.is_nan());
         let (low, high) = (seen().fold(f32::INFINITY, f32::min), seen().fold(f32::NEG_INFINITY, f32::max));
         let largest = low.abs().max(high.abs());
         let (name, step) = (layout.name(column), largest.next_up() - largest);
-        if step >= 1.0 && high - low < STEPS * step {
+        if low > high {
+            found.push(format!("column '{name}' is known in no row that is learned from"));
+        } else if kinds[column] == Kind::Gaussian && step >= 1.0 && high - low < STEPS * step {
             let hint = "subtract a constant from it first";
             found.push(format!("column '{name}': numbers as large as {largest:?} are kept in steps of {step}; {hint}"));
         } else if low == high && table.rows() > 1 {
-            found.push(format!("column '{name}' is {low:?} wherever it is known: nothing can be learned from it"));
+            let value = match layout.columns.get(column).map(|column| &column.kind) {
+                Some(ColumnKind::Categorical(names)) => format!("'{}'", names[low as usize]),
+                _ => format!("{low:?}"),
+            };
+            found.push(format!("column '{name}' is {value} wherever it is known: nothing can be learned from it"));
         }
     }
     found
@@ -54,12 +62,15 @@ pub fn outliers(table: &Table) -> Vec<String> {
     for column in (0..layout.width).filter(|&column| layout.shape.is_none() && kinds[column] == Kind::Gaussian) {
         let mut seen: Vec<f32> =
             table.values.iter().skip(column).step_by(layout.width).copied().filter(|x| !x.is_nan()).collect();
+        if seen.is_empty() {
+            continue;
+        }
         seen.sort_by(f32::total_cmp);
         let [low, middle, high] = [1, 2, 3].map(|quarter| f64::from(seen[(seen.len() - 1) * quarter / 4]));
         let far = |x: f32| (f64::from(x) - middle).abs() > FAR * (high - low);
         let ends = seen.first().into_iter().chain(seen.last());
         if let Some(end) = ends.copied().find(|&x| high > low && far(x)) {
-            let (name, hint) = (layout.name(column), format!("--na {end:?} makes it missing"));
+            let (name, hint) = (layout.name(column), "--na with the text of such a cell makes it missing");
             found.push(format!("column '{name}': {end:?} is far from the rest and spoils the scale; {hint}"));
         }
     }
@@ -118,6 +129,13 @@ mod tests {
         let (steps, one) = ("1700000100.0 are kept in steps of 128", "'constant' is 5.0 wherever it is known");
         let coarse = coarse(&table_of_two);
         assert!(coarse[0].contains(steps) && coarse[1].contains(one), "{coarse:?}");
-        assert_eq!(said, ["column 'a': -3e38 is far from the rest and spoils the scale; --na -3e38 makes it missing"]);
+        assert_eq!(
+            said,
+            [
+                "column 'a': -3e38 is far from the rest and spoils the scale; --na with the text of such a cell makes it missing"
+            ]
+        );
+        let nothing = Table { values: vec![f32::NAN, 1.0, f32::NAN, 2.0], ..table_of_two };
+        assert!(outliers(&nothing).is_empty());
     }
 }

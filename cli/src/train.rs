@@ -2,9 +2,9 @@
 
 use crate::datasets::{self, Request, Split, Table};
 use crate::devices::Chosen;
-use crate::input::{Input, say_ignored};
+use crate::input::{Input, Unseen, say_ignored};
 use crate::interrupt::{self, Interrupted};
-use crate::mistake::{mistake, say};
+use crate::mistake::{mistake, quoted, say};
 use crate::models::{self, NA, TARGET, layout_of};
 use crate::plan::Plan;
 use crate::progress::Report;
@@ -35,11 +35,11 @@ pub struct Args {
     pub plan: Option<String>,
     #[command(flatten)]
     input: Input,
-    /// Columns whose numbers are names of categories
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// Columns whose numbers are names of categories, with commas between them; may be given many times
+    #[arg(long, value_name = "COLUMNS")]
     categorical: Vec<String>,
-    /// Columns to leave out
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// Columns to leave out, likewise
+    #[arg(long, value_name = "COLUMNS")]
     ignore: Vec<String>,
     /// Data to choose the best model by (the test half, where there are two), or the share of the rows to keep for it,
     /// such as 0.1
@@ -69,6 +69,9 @@ pub struct Args {
 
 /// Trains, and writes the model.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
+    if args.out.as_os_str() == "-" {
+        return Err(mistake("--out: expected a file for the model, got - (standard output)"));
+    }
     let resumed = args.resume.as_ref().map(|path| path.to_string_lossy().into_owned());
     let others = [&args.input.labels, &args.validation, &args.plan, &resumed];
     let read = [&args.input.data].into_iter().chain(others.into_iter().flatten());
@@ -150,25 +153,24 @@ fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
     let word = |(name, value): (&str, Option<String>)| value.map(|value| format!(" --{name} {}", quoted(&value)));
     let command: String = words.into_iter().filter_map(word).collect();
     let header = if args.input.no_header { " --no-header" } else { "" };
-    format!("stopped after step {step} of {steps}; go on with\n  sumout train{command}{header}")
+    let unseen = if args.input.unseen == Unseen::Missing { " --unseen missing" } else { "" };
+    format!("stopped after step {step} of {steps}; go on with\n  sumout train{command}{header}{unseen}")
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-/// `model.checkpoint.sumout` beside `model.sumout`.
+/// `model.checkpoint.sumout` beside `model.sumout`, and `model.1.checkpoint.sumout` beside `model.1`.
 fn checkpoint_path(out: &Path) -> PathBuf {
-    out.with_extension("checkpoint.sumout")
+    let stem = if out.extension().is_some_and(|end| end == "sumout") { out.with_extension("") } else { out.to_owned() };
+    let mut name = stem.into_os_string();
+    name.push(".checkpoint.sumout");
+    name.into()
 }
 
 /// A trainer with the data it learns from and those it is judged by.
 type Run = (Trainer, Table, Option<Table>);
 
 fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
-    if let Some(target) = args.input.target.as_ref().filter(|target| args.ignore.contains(target)) {
+    let ignored = |target: &&String| args.ignore.iter().any(|names| names.split(',').any(|name| name == **target));
+    if let Some(target) = args.input.target.as_ref().filter(ignored) {
         let message = format!("--ignore {target}: it is the --target; expected other columns");
         return Err(mistake(message));
     }
@@ -180,7 +182,12 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     };
     let (table, validation) = read(args, &request)?;
     say_ignored(&table.layout);
-    doubts(&table).iter().for_each(|doubt| say(doubt));
+    let doubts = doubts(&table);
+    doubts.iter().take(MOST_DOUBTS).for_each(|doubt| say(doubt));
+    if doubts.len() > MOST_DOUBTS {
+        say(&format!("and {} more columns of which something like that could be said", doubts.len() - MOST_DOUBTS));
+    }
+    check_classes(&table)?;
     let chosen = plan.for_data(&table)?;
     let mut settings = chosen.settings;
     settings.seed = args.seed.unwrap_or(settings.seed);
@@ -193,6 +200,7 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
         "program": concat!("sumout ", env!("CARGO_PKG_VERSION")),
         "rows": table.rows(),
         "data": digest(&table),
+        VALIDATION: validation.as_ref().map(digest),
         TARGET: table.layout.target,
         "settings": settings,
     });
@@ -203,6 +211,24 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     let trainer = Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
     say_start(out, &trainer, &table, validation.as_ref())?;
     Ok((trainer, table, validation))
+}
+
+/// So many doubts are told one by one.
+const MOST_DOUBTS: usize = 20;
+
+/// Names what the model is judged by in what it says about its training.
+const VALIDATION: &str = "validation";
+
+/// Every class must have an example; better known before a model for all of them is made.
+fn check_classes(table: &Table) -> Result<()> {
+    let mut there = vec![false; table.classes()];
+    for label in table.labels.iter().flatten().filter(|&&label| label >= 0) {
+        there[*label as usize] = true;
+    }
+    match there.iter().position(|there| !there) {
+        Some(class) if there.len() > 1 => Err(with_names(sumout::Error::ClassWithoutExamples { class }, table)),
+        _ => Ok(()),
+    }
 }
 
 /// What is odd about the data, one line each.
@@ -219,9 +245,24 @@ fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
     let trainer = Trainer::resume(&models::bytes(checkpoint)?).with_context(|| checkpoint.display().to_string())?;
     let model = trainer.model();
     let (table, validation) = read(args, &args.input.request(Split::Train, Some(layout_of(&model))))?;
+    let file = checkpoint.display();
+    let judged = model.about.training.get(VALIDATION).map(|judged| (judged.as_str(), validation.as_ref().map(digest)));
+    match judged {
+        Some((Some(_), None)) => {
+            return Err(mistake(format!("{file}: expected --validation as at the start of this run, got none")));
+        }
+        Some((None, Some(_))) => {
+            return Err(mistake(format!("{file}: expected no --validation, as at the start of this run, got one")));
+        }
+        _ => {}
+    }
     if model.about.training.get("data") != Some(&json!(digest(&table))) {
-        let (file, data) = (checkpoint.display(), &args.input.data);
-        return Err(mistake(format!("{data}: expected the data that {file} was trained on, got others")));
+        return Err(mistake(format!("{}: expected the data that {file} was trained on, got others", args.input.data)));
+    }
+    if let Some((Some(then), Some(now))) = &judged
+        && then != now
+    {
+        return Err(mistake(format!("--validation: expected the data that {file} was judged by, got others")));
     }
     writeln!(out, "data       {}", describe(&table))?;
     writeln!(out, "going on   after step {} of {}", trainer.steps_done(), trainer.settings().steps)?;
@@ -330,9 +371,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_for_a_shell() {
-        assert_eq!(quoted("runs/a-1.sumout"), "runs/a-1.sumout");
-        assert_eq!(quoted("my data.csv"), "'my data.csv'");
-        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    fn checkpoints_of_models_do_not_share_a_name() {
+        let beside = |out: &str| checkpoint_path(Path::new(out)).display().to_string();
+        assert_eq!(beside("a/model.sumout"), "a/model.checkpoint.sumout");
+        assert_eq!(beside("run.1"), "run.1.checkpoint.sumout");
+        assert_eq!(beside("run.2"), "run.2.checkpoint.sumout");
     }
 }

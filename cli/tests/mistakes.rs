@@ -158,6 +158,7 @@ fn ctrl_c_and_resume() {
     folder.write("others.csv", &program::flowers(61));
     insta::assert_snapshot!(folder.refuse(&command.replace("flowers.csv", "others.csv")));
     insta::assert_snapshot!(folder.refuse(&command.replace("a.sumout", "a.checkpoint.sumout")));
+    insta::assert_snapshot!(folder.refuse(&format!("{command} --validation 0.1")));
     assert_eq!(folder.run(command).code, 0);
     assert_eq!(folder.run(&format!("{train} b.sumout")).code, 0);
     assert!(fs::read(folder.path("a.sumout")).unwrap() == fs::read(folder.path("b.sumout")).unwrap());

@@ -3,9 +3,9 @@
 //! ```text
 //! cargo run --release -p sumout --example 3_complete
 //!
-//! 155 cm: 57 ± 8 kg, most likely 61; draws 72, 68, 53
-//! 170 cm: 71 ± 7 kg, most likely 67; draws 66, 78, 80
-//! 185 cm: 84 ± 8 kg, most likely 90; draws 90, 78, 86
+//! 155 cm: 55 ± 7 kg, most likely 52; draws 52, 68, 59
+//! 170 cm: 70 ± 7 kg, most likely 66; draws 66, 79, 62
+//! 185 cm: 84 ± 8 kg, most likely 88; draws 88, 79, 95
 //! ```
 
 use sumout::queries::Predictor;
@@ -26,7 +26,7 @@ fn main() -> sumout::Result<()> {
     let data = Data::new(&rows, &[]);
     let structure = Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 8, &[8], 1)?;
     let mut model = sumout::Model::random(structure, 1.0, 1);
-    model.scaling = sumout::model::Scaling { offset: vec![170.0, 70.0], scale: vec![10.0, 10.0] };
+    model.scaling = sumout::model::Scaling { offset: vec![170.0, 70.0], scale: vec![0.1, 0.1] };
     let settings = Settings { generative: 1.0, leaf_rate: 0.3, ..Settings::default() };
     let mut trainer = Trainer::new(model, settings, &data)?;
     trainer.run(&data, None, &mut |_, _| Proceed::Continue)?;

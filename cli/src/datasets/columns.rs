@@ -94,6 +94,15 @@ impl Chosen {
     }
 }
 
+/// Names of columns that were given with commas between them, but for a column that has commas in its name.
+fn split_names(given: &[String], names: &[String]) -> Vec<String> {
+    let split = |text: &String| match names.contains(text) {
+        true => vec![text.clone()],
+        false => text.split(',').map(str::to_owned).collect(),
+    };
+    given.iter().flat_map(split).collect()
+}
+
 /// Reads the table twice: once to see what its columns are, once for the numbers.
 fn open_new(origin: &Origin, format: Option<Format>, request: &Request) -> Result<Rows> {
     let origin = &origin.reopenable()?;
@@ -105,8 +114,9 @@ fn open_new(origin: &Origin, format: Option<Format>, request: &Request) -> Resul
     if names.is_empty() {
         return Err(mistake(format!("{file}: expected at least one row, got none")));
     }
-    let mut chosen = Chosen::new(&file, &names, request.target.as_ref(), &request.ignore)?;
-    if let Some(unknown) = request.categorical.iter().find(|name| !chosen.columns.contains(name)) {
+    let (ignore, categorical) = (split_names(&request.ignore, &names), split_names(&request.categorical, &names));
+    let mut chosen = Chosen::new(&file, &names, request.target.as_ref(), &ignore)?;
+    if let Some(unknown) = categorical.iter().find(|name| !chosen.columns.contains(name)) {
         let message =
             format!("{file}: expected a column '{unknown}' to be categorical, got {}", some_of(&chosen.columns));
         return Err(mistake(message));
@@ -114,7 +124,7 @@ fn open_new(origin: &Origin, format: Option<Format>, request: &Request) -> Resul
     let mut rows = records(origin, format, request, &names)?;
     rows.select(&chosen.names(), &[]);
     let Found { columns, classes, empty, doubts } =
-        look_through(&file, &mut *rows, (&chosen.columns, chosen.target.as_ref()), &request.categorical)?;
+        look_through(&file, &mut *rows, (&chosen.columns, chosen.target.as_ref()), &categorical)?;
     chosen.ignored.extend(empty.iter().map(|name| format!("{name} (nothing is in it)")));
     chosen.columns.retain(|name| !empty.contains(name));
     let layout = Layout {

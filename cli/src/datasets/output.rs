@@ -84,8 +84,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts a file for rows of these columns; a shape says that their numbers are an image.
-    pub fn create(path: &str, format: OutputFormat, fields: Vec<Field>, shape: Option<Shape>) -> Result<Self> {
+    /// Starts a file for rows of these columns; a shape says that their numbers are an image, and whether they run to 1, not
+    /// to 255.
+    pub fn create(path: &str, format: OutputFormat, fields: Vec<Field>, image: Option<(Shape, bool)>) -> Result<Self> {
         let staged = || match path {
             "-" => Err(mistake("expected a file for this format, got standard output, which takes CSV or JSON lines")),
             _ => Staged::create(Path::new(path)),
@@ -111,11 +112,11 @@ impl Output {
                     return Err(mistake(message));
                 }
                 let double = fields.iter().any(|field| matches!(field.kind, FieldKind::Double | FieldKind::Whole));
-                let shape = shape.filter(|shape| shape.numbers() == fields.len());
+                let shape = image.map(|(shape, _)| shape).filter(|shape| shape.numbers() == fields.len());
                 let writer = NpyWriter::new(BufWriter::new(staged()?), double, fields.len(), shape);
                 Body::Npy(writer.with_context(failed)?)
             }
-            OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), shape)?, staged()?),
+            OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, staged()?),
             OutputFormat::Parquet => Body::Parquet(Box::new(ParquetWriter::create(path, staged()?, &fields)?)),
         };
         Ok(Self { path: path.to_owned(), fields, body })
@@ -309,7 +310,7 @@ mod tests {
         for ending in ["npy", "png"] {
             let path = folder.path().join(format!("a.{ending}")).display().to_string();
             let format = OutputFormat::of(&path).unwrap();
-            let mut out = Output::create(&path, format, fields_of(&layout), Some(shape)).unwrap();
+            let mut out = Output::create(&path, format, fields_of(&layout), Some((shape, false))).unwrap();
             out.numbers(&[3.0, 250.0]).unwrap();
             out.finish().unwrap();
             let table = datasets::read(&path, &Request::default()).unwrap();

@@ -220,17 +220,18 @@ const MOST_IMAGES: usize = 4096;
 pub struct PngGrid {
     file: String,
     shape: Shape,
+    unit: bool, // numbers run to 1, not to 255
     values: Vec<f32>,
 }
 
 impl PngGrid {
     /// Rows of `width` numbers must be images, grey or in colour.
-    pub fn new(file: &str, width: usize, shape: Option<Shape>) -> Result<Self> {
-        match shape {
-            Some(shape) if [1, 3].contains(&shape.channels) && shape.numbers() == width => {
-                Ok(Self { file: file.to_owned(), shape, values: Vec::new() })
+    pub fn new(file: &str, width: usize, image: Option<(Shape, bool)>) -> Result<Self> {
+        match image {
+            Some((shape, unit)) if [1, 3].contains(&shape.channels) && shape.numbers() == width => {
+                Ok(Self { file: file.to_owned(), shape, unit, values: Vec::new() })
             }
-            Some(shape) => {
+            Some((shape, _)) => {
                 let expected = "expected images of 1 or 3 channels and nothing beside them";
                 Err(mistake(format!("{file}: {expected}, got {shape} in rows of {width}; use CSV or NPY")))
             }
@@ -250,15 +251,16 @@ impl PngGrid {
         Ok(())
     }
 
-    /// Draws the picture. Numbers run to 255, or to 1 if none is larger and some are fractions.
+    /// Draws the picture.
     pub fn finish(self, out: impl Write) -> Result<()> {
         let Shape { height, width, channels } = self.shape;
         let images = self.values.len() / self.shape.numbers();
+        if images == 0 {
+            return Err(mistake(format!("{}: expected at least one image in a picture, got none", self.file)));
+        }
         let columns = (images as f64).sqrt().ceil() as usize;
         let rows = images.div_ceil(columns.max(1));
-        let unit = self.values.iter().all(|&x| x.is_nan() || (0.0..=1.0).contains(&x))
-            && self.values.iter().any(|x| x.fract() != 0.0 && !x.is_nan());
-        let scale = if unit { 255.0 } else { 1.0 };
+        let scale = if self.unit { 255.0 } else { 1.0 };
         let holes = images > 1 || self.values.iter().any(|x| x.is_nan());
         let samples = channels + usize::from(holes);
         let (tall, wide) = (rows * (height + 1) - 1, columns * (width + 1) - 1);
@@ -458,27 +460,32 @@ mod tests {
 
     #[test]
     fn a_grid_is_drawn_and_one_image_is_read_back() {
-        let draw = |shape: Shape, values: &[f32]| {
+        let draw_as = |unit: bool, shape: Shape, values: &[f32]| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a.png");
-            let mut grid = PngGrid::new("a.png", shape.numbers(), Some(shape)).unwrap();
+            let mut grid = PngGrid::new("a.png", shape.numbers(), Some((shape, unit))).unwrap();
             values.iter().for_each(|&x| grid.push(x.into()).unwrap());
             grid.finish(File::create(&path).unwrap()).unwrap();
             read_image(&path).unwrap()
         };
+        let draw = |shape: Shape, values: &[f32]| draw_as(false, shape, values);
         let rgb = draw(shape(1, 2, 3), &[0.0, 1.0, 2.0, 3.4, 300.0, -5.0]);
         assert_eq!(values(rgb), [0.0, 1.0, 2.0, 3.0, 255.0, 0.0]);
         let hole = draw(shape(1, 2, 1), &[f32::NAN, 7.0]);
         assert_eq!(values(hole), [-1.0, 7.0]);
-        let unit = draw(shape(1, 2, 1), &[1.0, 0.5]);
+        let unit = draw_as(true, shape(1, 2, 1), &[1.0, 0.5]);
         assert_eq!(values(unit), [255.0, 128.0]);
+        let dark = draw(shape(1, 2, 1), &[1.0, 0.4]);
+        assert_eq!(values(dark), [1.0, 0.0]);
+        let none = PngGrid::new("a.png", 4, Some((shape(2, 2, 1), false))).unwrap().finish(Vec::new()).unwrap_err();
+        assert_eq!(none.to_string(), "a.png: expected at least one image in a picture, got none");
         let three = draw(shape(1, 1, 1), &[5.0, 6.0, 7.0]);
         assert_eq!(three.shape, shape(3, 3, 1));
         assert_eq!(values(three), [5.0, -1.0, 6.0, -1.0, -1.0, -1.0, 7.0, -1.0, -1.0]);
         assert!(PngGrid::new("a.png", 4, None).err().unwrap().to_string().contains("expected images, got rows of 4"));
-        let error = PngGrid::new("a.png", 8, Some(shape(2, 2, 2))).err().unwrap().to_string();
+        let error = PngGrid::new("a.png", 8, Some((shape(2, 2, 2), false))).err().unwrap().to_string();
         assert!(error.contains("got 2×2×2 in rows of 8"), "{error}");
-        let mut full = PngGrid::new("a.png", 1, Some(shape(1, 1, 1))).unwrap();
+        let mut full = PngGrid::new("a.png", 1, Some((shape(1, 1, 1), false))).unwrap();
         (0..MOST_IMAGES).for_each(|_| full.push(0.0).unwrap());
         assert!(full.push(0.0).is_err());
     }

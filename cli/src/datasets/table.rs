@@ -63,6 +63,8 @@ pub struct Layout {
     pub width: usize,
     /// For images.
     pub shape: Option<Shape>,
+    /// The numbers of images run to 1, not to 255.
+    pub unit: bool,
     /// One for each number, or empty where numbers have no names: images and arrays.
     pub columns: Vec<Column>,
     /// What labels stand for; empty where they are just numbers.
@@ -83,6 +85,11 @@ impl Layout {
     /// Unnamed numbers; with a shape, images.
     pub fn unnamed(width: usize, shape: Option<Shape>) -> Self {
         Self { width, shape, ..Self::default() }
+    }
+
+    /// How numbers are an image, and whether they run to 1.
+    pub fn image(&self) -> Option<(Shape, bool)> {
+        self.shape.map(|shape| (shape, self.unit))
     }
 
     /// The name of a column; x0, x1, … where they have none.

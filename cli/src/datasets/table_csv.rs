@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex};
 /// Where lines begin that are not empty, as far as they have been read: the place of the first byte and the number of
 /// the line. The csv crate counts empty lines before a record as part of it, so it cannot be asked.
 #[derive(Default)]
-struct Lines {
+pub struct LineStarts {
     begun: VecDeque<(u64, u64)>,
     read: u64,
     line: u64,
     inside: bool,
 }
 
-impl Lines {
+impl LineStarts {
     fn note(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\n' {
@@ -35,7 +35,7 @@ impl Lines {
     }
 
     /// The first line that begins at this place or after it.
-    fn at(&mut self, place: u64) -> u64 {
+    pub fn at(&mut self, place: u64) -> u64 {
         while self.begun.front().is_some_and(|&(begun, _)| begun < place) {
             self.begun.pop_front();
         }
@@ -44,12 +44,20 @@ impl Lines {
 }
 
 /// A reader that notes where lines begin.
-struct Noting {
-    reader: Box<dyn BufRead + Send>,
-    lines: Arc<Mutex<Lines>>,
+pub struct Noting<R> {
+    reader: R,
+    lines: Arc<Mutex<LineStarts>>,
 }
 
-impl Read for Noting {
+impl<R> Noting<R> {
+    /// Notes what is read; the lines can be asked for elsewhere.
+    pub fn new(reader: R) -> (Self, Arc<Mutex<LineStarts>>) {
+        let lines = Arc::new(Mutex::new(LineStarts::default()));
+        (Self { reader, lines: lines.clone() }, lines)
+    }
+}
+
+impl<R: Read> Read for Noting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).note(&buffer[..count]);
@@ -57,11 +65,16 @@ impl Read for Noting {
     }
 }
 
+/// The line on which a record begins.
+pub fn line_of(lines: &Mutex<LineStarts>, position: Option<&csv::Position>) -> u64 {
+    lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).at(position.map_or(0, csv::Position::byte))
+}
+
 /// A CSV file being read.
 pub struct CsvRecords {
     name: String,
-    reader: csv::Reader<Noting>,
-    lines: Arc<Mutex<Lines>>,
+    reader: csv::Reader<Noting<Box<dyn BufRead + Send>>>,
+    lines: Arc<Mutex<LineStarts>>,
     header: Vec<String>,
     /// Where the chosen columns are, and those that are kept.
     chosen: Vec<usize>,
@@ -82,8 +95,8 @@ impl CsvRecords {
         let mut builder = csv::ReaderBuilder::new();
         // Lengths are compared here, where the line is known for certain.
         builder.has_headers(false).flexible(true).delimiter(delimiter);
-        let lines = Arc::new(Mutex::new(Lines::default()));
-        let reader = builder.from_reader(Noting { reader: input.into_reader(), lines: lines.clone() });
+        let (noting, lines) = Noting::new(input.into_reader());
+        let reader = builder.from_reader(noting);
         let mut records = Self {
             name,
             reader,
@@ -118,8 +131,7 @@ impl CsvRecords {
             ErrorKind::Io(error) => super::source::damaged(&self.name, error),
             other => anyhow::anyhow!("{}: {other:?}", self.name),
         })?;
-        let place = self.record.position().map_or(0, |position| position.byte());
-        self.line = self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).at(place);
+        self.line = line_of(&self.lines, self.record.position());
         let (expected, got) = (self.header.len(), self.record.len());
         if more && expected > 0 && got != expected {
             let place = self.place();

@@ -5,9 +5,10 @@ use super::json;
 use super::problem::Problem;
 use super::stream::{Held, Incoming, unreadable};
 use crate::datasets::records::Cell;
-use crate::datasets::table_csv::delimiter;
+use crate::datasets::table_csv::{LineStarts, Noting, delimiter, line_of};
 use csv::StringRecord;
 use std::io::{BufRead, BufReader};
+use std::sync::{Arc, Mutex};
 
 /// Some rows of a request.
 #[derive(Debug, Default)]
@@ -86,7 +87,8 @@ impl Decode for Lines {
 
 /// CSV with a line of names.
 pub struct Csv {
-    reader: csv::Reader<BufReader<Incoming>>,
+    reader: csv::Reader<Noting<BufReader<Incoming>>>,
+    lines: Arc<Mutex<LineStarts>>,
     held: Held,
     header: Vec<String>,
     /// For every column of the model, its place.
@@ -100,23 +102,24 @@ impl Csv {
         let start = reader.fill_buf().map_err(|error| unreadable(&error))?;
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(true).flexible(true).delimiter(delimiter(start));
-        let mut reader = builder.from_reader(reader);
-        let names = reader.headers().map_err(|error| wrong(&error))?;
+        let (noting, lines) = Noting::new(reader);
+        let mut reader = builder.from_reader(noting);
+        let names = reader.headers().map_err(|error| wrong(&error, &lines))?;
         let header: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
         if header.is_empty() {
             return Err(Problem::bad("expected a line with the names of the columns, got nothing"));
         }
         let places = columns.places(&header).map_err(|what| Problem::bad(format!("line 1: {what}")))?;
-        Ok(Self { reader, held, header, places })
+        Ok(Self { reader, lines, held, header, places })
     }
 }
 
 /// What the csv crate says, with the line.
-fn wrong(error: &csv::Error) -> Problem {
+fn wrong(error: &csv::Error, lines: &Mutex<LineStarts>) -> Problem {
     match error.kind() {
         csv::ErrorKind::Io(error) => unreadable(error),
         csv::ErrorKind::Utf8 { pos, .. } => {
-            let line = pos.as_ref().map_or(0, csv::Position::line);
+            let line = line_of(lines, pos.as_ref());
             Problem::bad(format!("line {line}: expected text in UTF-8, got other bytes"))
         }
         _ => Problem::bad(error.to_string()),
@@ -128,11 +131,11 @@ impl Decode for Csv {
         let mut piece = Piece::default();
         while piece.texts.len() < most {
             let mut record = StringRecord::new();
-            if !self.reader.read_record(&mut record).map_err(|error| wrong(&error))? {
+            if !self.reader.read_record(&mut record).map_err(|error| wrong(&error, &self.lines))? {
                 break;
             }
             self.held.release();
-            let line = record.position().map_or(0, csv::Position::line);
+            let line = line_of(&self.lines, record.position());
             if record.len() != self.header.len() {
                 let (expected, got) = (self.header.len(), record.len());
                 let message = format!("line {line}: expected {expected} cells, as in the first line, got {got}");
@@ -200,6 +203,9 @@ pub(crate) mod tests {
     fn nonsense_is_placed() {
         let says = |text: &str| csv(text).unwrap_err();
         assert_eq!(says("age,sex,coin,kind\n1,f,0,0\n1,x,0,0\n"), "line 3, column 'sex': expected f, m, got 'x'");
+        for text in ["age,sex,coin,kind\r\n1,f,0,0\r\n1,f,0,0\r\n1,x,0,0\r\n", "age,sex,coin,kind\n\n\n1,x,0,0\n"] {
+            assert_eq!(says(text), "line 4, column 'sex': expected f, m, got 'x'");
+        }
         assert_eq!(says("age,sex,coin,kind\n1,f\n"), "line 2: expected 4 cells, as in the first line, got 2");
         assert_eq!(
             says("age,sex,coin,kind\ninf,f,0,0\n"),
