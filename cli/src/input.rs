@@ -55,7 +55,10 @@ impl KeepArgs {
         match self.keep_all {
             true => Keep::All,
             false if self.keep.is_empty() => Keep::Nothing,
-            false => Keep::Named(self.keep.clone()),
+            false => {
+                let mut seen = std::collections::HashSet::new();
+                Keep::Named(self.keep.iter().filter(|name| seen.insert(*name)).cloned().collect())
+            }
         }
     }
 }

@@ -193,6 +193,9 @@ impl Plan {
     fn settings_over(&self, base: &Settings) -> Result<Settings> {
         let mut all = serde_json::to_value(base)?;
         for (key, value) in &self.settings {
+            if let Some(number) = value.as_float().filter(|number| !number.is_finite()) {
+                return Err(mistake(format!("{}: {key}: expected a finite number, got {number}", self.name)));
+            }
             let value = serde_json::to_value(value)?;
             match (&mut all[key], &value) {
                 (serde_json::Value::Object(old), serde_json::Value::Object(new)) if key == "leaves" => {
@@ -317,7 +320,13 @@ mod tests {
 
     #[test]
     fn nonsense_is_named() {
-        let of_image = ["[settings]\nstepz = 5", "presett = \"x\"", "[image]\npatches = [1, 1]", "preset = \"mnist\""];
+        let of_image = [
+            "[settings]\nstepz = 5",
+            "presett = \"x\"",
+            "[image]\npatches = [1, 1]",
+            "preset = \"mnist\"",
+            "[settings]\nrate = nan",
+        ];
         let more = ["preset = \"mnist-ht\"", "preset = \"mnist-ht\"\n[columns]", "[image]\nlevels = []"];
         let of_columns = ["[image]", "[columns]\ngroups = [[\"d\"]]", "[columns]\ngroups = [[\"a\"]]"];
         let others = [
