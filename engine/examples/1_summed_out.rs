@@ -7,6 +7,8 @@
 //! P(1 0 ? ? 1 ? 0 ?) = 0.004339, by its 16 worlds 0.004339
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example shows what it finds")]
+
 use sumout::queries::Predictor;
 use sumout::random::{Purpose, Stream};
 use sumout::structure::{Kind, Structure};

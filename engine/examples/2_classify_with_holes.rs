@@ -10,6 +10,8 @@
 //! missing  75 %:  79.2 % right
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example shows what it finds")]
+
 use sumout::missing::{Grid, Missing};
 use sumout::queries::Predictor;
 use sumout::random::{Purpose, Stream};

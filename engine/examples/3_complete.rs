@@ -8,6 +8,8 @@
 //! 185 cm: 84 ± 8 kg, most likely 88; draws 88, 79, 95
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example shows what it finds")]
+
 use sumout::queries::Predictor;
 use sumout::random::{Purpose, Stream};
 use sumout::structure::{Kind, Structure};

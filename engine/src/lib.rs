@@ -18,6 +18,7 @@ pub mod product;
 pub mod leaves;
 pub mod statistics;
 pub mod mixing;
+pub mod lowering;
 pub mod gradient;
 pub mod weights;
 pub mod reference;
