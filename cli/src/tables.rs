@@ -1,4 +1,4 @@
-//! What a model needs to know of the data it learns from: kinds and names.
+//! What a model needs to know of the data it learns from: kinds and names; and what is odd about them.
 
 use crate::datasets::{Column, ColumnKind, Layout, Table};
 use crate::mistake::quoted;

@@ -169,7 +169,8 @@ fn checkpoint_path(out: &Path) -> PathBuf {
 type Run = (Trainer, Table, Option<Table>);
 
 fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
-    let ignored = |target: &&String| args.ignore.iter().any(|names| names.split(',').any(|name| name == **target));
+    let named = |names: &String, target: &str| names == target || names.split(',').any(|name| name == target);
+    let ignored = |target: &&String| args.ignore.iter().any(|names| named(names, target));
     if let Some(target) = args.input.target.as_ref().filter(ignored) {
         let message = format!("--ignore {target}: it is the --target; expected other columns");
         return Err(mistake(message));

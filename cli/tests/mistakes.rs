@@ -32,6 +32,9 @@ fn arguments() {
         "train --resume m.sumout --seed 3 --data flowers.csv --out a.sumout",
         "evaluate m.sumout --data flowers.csv --missing iid:2",
         "evaluate m.sumout --data flowers.csv --missing rect:1x5",
+        "evaluate m.sumout --data flowers.csv --shifts 1",
+        "train --data flowers.csv --target species --out -",
+        "train --data flowers.csv --target species --ignore width,species --out a.sumout",
         "predict m.sumout --data flowers.csv --out a.xlsx",
         "predict m.sumout --data flowers.csv --out a.png",
         "sample m.sumout --class oak",
@@ -102,6 +105,7 @@ fn places_that_cannot_be_written() {
     let folder = folder();
     let mut shown = String::new();
     let train = "train --data flowers.csv --target species --steps 5 --out";
+    shown.push_str(&folder.refuse(&format!("{train} none/")));
     shown.push_str(&folder.refuse(&format!("{train} none/a.sumout")));
     shown.push_str(&folder.refuse(&format!("{train} .")));
     shown.push_str(&folder.refuse("predict m.sumout --data flowers.csv --out none/a.csv"));

@@ -160,3 +160,25 @@ fn doubtful_tables() {
     case("outlier", "x,y", &|i| format!("{},{}", if i == 9 { "3e38".to_owned() } else { x(i).to_string() }, x(i)), "");
     insta::assert_snapshot!(shown);
 }
+
+/// Commas in names, a column that is empty once rows are kept apart, classes that the model has never met.
+#[test]
+fn columns_by_any_name() {
+    let folder = Folder::new();
+    let row =
+        |i: usize| format!("{},{},{},{}\n", i * 7 % 5, i % 3, if i == 0 { "1" } else { "" }, ["no", "yes"][i % 2]);
+    let rows: String = (0..40).map(row).collect();
+    folder.write("a.csv", &format!("\"x, cm\",b,rare,y\n{rows}"));
+    let mut ignoring = folder.command("train --data a.csv --target y --steps 5 --out m.sumout");
+    let run: program::Run = ignoring.args(["--ignore", "x, cm"]).output().unwrap().into();
+    assert!(run.code == 0 && run.stderr.contains("not used: 'x, cm'"), "{}", run.stderr);
+    let both = folder.run("train --data a.csv --target y --steps 5 --ignore b,rare --out m.sumout");
+    assert!(both.code == 0 && both.stderr.contains("not used: b, rare"), "{}", both.stderr);
+    let apart = folder.run("train --data a.csv --target y --steps 5 --validation 0.8 --out n.sumout");
+    assert!(apart.code == 0 && apart.stderr.contains("column 'rare' is known in no row"), "{}", apart.stderr);
+    folder.write("rows.csv", "\"x, cm\"\n1\n2\n");
+    folder.write("labels.csv", "y\nyes\nperhaps\n");
+    let asked = "evaluate m.sumout --data rows.csv --labels labels.csv";
+    assert_eq!(folder.run(asked).code, 2);
+    assert_eq!(folder.run(&format!("{asked} --unseen missing")).code, 0);
+}

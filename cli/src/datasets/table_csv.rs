@@ -35,7 +35,7 @@ impl LineStarts {
     }
 
     /// The first line that begins at this place or after it.
-    pub fn at(&mut self, place: u64) -> u64 {
+    fn at(&mut self, place: u64) -> u64 {
         while self.begun.front().is_some_and(|&(begun, _)| begun < place) {
             self.begun.pop_front();
         }

@@ -67,7 +67,7 @@ template <class T> __device__ __forceinline__ void group_sync(int group) {
     else asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(T::GROUP) : "memory");
 }
 
-// Copies COUNT rows that lie STEP rows apart, four numbers of each; zeros where `columns` are beyond or rows from `rows` on.
+// Copies COUNT rows that lie STEP rows apart, four numbers of each; zeros where these are not `inside`, and from `rows` on.
 // One address and steps from it: a kernel that runs once through its code waits for the code.
 template <int COUNT, int STEP, int LINE>
 __device__ __forceinline__ void copy_rows(float* to, const float* from, size_t stride, int rows, bool inside) {
