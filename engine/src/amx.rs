@@ -6,7 +6,7 @@
 //! Sums are f32. Tiles know no subnormal numbers, so what is to be cut is scaled first, by a power of two.
 //!
 //! ```text
-//! left tile    16 rows r × 32 terms k            right tile    16 pairs of terms × 16 columns × (k, k + 1)
+//! left tile    16 rows r × 16 pairs of terms (k, k + 16)      right tile    16 pairs of terms × 16 columns
 //! ```
 //!
 //! A tile instruction takes 16 cycles, and the vector units are free meanwhile: they cut the next panel of the right
@@ -129,10 +129,6 @@ static SHAPE: Shape = {
     Shape(shape)
 };
 
-/// (part of the left side, part of the right side) of each group of products; each shares one with the last.
-const TWO: [(usize, usize); 3] = [(0, 1), (0, 0), (1, 0)];
-const THREE: [(usize, usize); 6] = [(0, 2), (0, 0), (2, 0), (1, 0), (1, 1), (0, 1)];
-
 /// # Safety
 /// The machine must have tiles, and every row of `out` must hold all panels.
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -143,106 +139,193 @@ unsafe fn multiply_parts<const P: usize>(
     next: [&[f32]; 2],
     room: &mut Room,
 ) {
-    let groups: &[(usize, usize)] = if P == 2 { &TWO } else { &THREE };
-    let steps = left.steps;
-    let step_lines = 2 * P * LINES; // of the right side
-    room.right.resize(2 * steps * step_lines, EMPTY);
+    let (steps, blocks) = (left.steps, left.rows.div_ceil(2 * LINES));
+    let panel_lines = steps * 2 * P * LINES;
+    room.right.resize(2 * panel_lines, EMPTY);
     room.sums.resize(2 * 4 * LINES, EMPTY);
-    let (cut, sums) = (room.right.as_mut_ptr(), room.sums.as_mut_ptr().cast::<f32>());
-    // Cuts pairs of a panel; panels take turns in the two places.
-    let prepare = |panel: usize, pairs: Range<usize>| {
-        // SAFETY: there is a place for all steps.
-        unsafe { right.cut::<P>(panel, pairs, scale, cut.add(panel % 2 * steps * step_lines)) };
+    let (places, sums) = (room.right.as_mut_ptr(), room.sums.as_mut_ptr().cast::<f32>());
+    let rounds = steps * if P == 2 { 1 } else { 2 }; // of a block, with something beside them
+    let mut beside = Beside {
+        right,
+        scale,
+        panel: 0,
+        pairs: 0..steps * LINES,
+        share: (steps * LINES).div_ceil(rounds * blocks),
+        place: places,
+        out,
+        then,
+        factor: 1.0 / (left.scale * scale),
+        rows: 0..0,
+        each: (2 * LINES).div_ceil(rounds),
+        column: 0,
+        sums,
+        next,
+        fetched: (next[0].len() + next[1].len()).div_ceil(rounds * blocks * panels),
     };
-    // What a block of rows has left is put in its place while the next block is multiplied.
-    let factor = 1.0 / (left.scale * scale);
-    let mut put = |block: usize| {
-        let blocks = left.rows.div_ceil(2 * LINES);
-        let (panel, first) = (block / blocks, block % blocks * 2 * LINES);
-        for (r, row) in out[first..].iter_mut().take(2 * LINES).enumerate() {
-            // SAFETY: the row holds this panel.
-            unsafe {
-                let from = sums.add((block % 2 * 2 * LINES + r) * PANEL);
-                put_row(from, factor, row.as_mut_ptr().add(panel * PANEL), then);
-            }
-        }
-    };
-    let rounds = left.rows.div_ceil(2 * LINES) * steps * groups.len(); // of a panel
-    let (share, fetched) =
-        ((steps * LINES).div_ceil(rounds), (next[0].len() + next[1].len()).div_ceil(rounds * panels));
-    let [mut soon, mut later] = next;
-    let mut block = 0;
-    prepare(0, 0..steps * LINES);
-    // SAFETY: whole tiles are loaded from the two buffers and stored into `sums`. Nothing but these lines uses tiles.
+    // SAFETY: whole tiles are loaded from `left` and the two places of panels, and stored into the two of `sums`.
+    // Nothing but these lines uses tiles.
     unsafe {
+        beside.cut::<P>(steps * LINES);
         asm!("ldtilecfg [{}]", in(reg) &SHAPE, options(nostack, readonly));
         for panel in 0..panels {
-            let here = cut.add(panel % 2 * steps * step_lines);
-            let mut prepared = if panel + 1 < panels { 0 } else { steps * LINES };
-            for first in (0..left.rows).step_by(2 * LINES) {
-                let both = left.rows - first > LINES; // two tiles of rows
-                let upper = left.lines.as_ptr().add(first / LINES * steps * P * LINES);
+            let here = places.add(panel % 2 * panel_lines);
+            beside.panel = panel + 1;
+            beside.pairs = if panel + 1 < panels { 0..steps * LINES } else { 0..0 };
+            beside.place = places.add((panel + 1) % 2 * panel_lines);
+            for block in 0..blocks {
+                let both = left.rows - block * 2 * LINES > LINES; // two tiles of rows
+                let upper = left.lines.as_ptr().add(2 * block * steps * P * LINES);
                 let lower = if both { upper.add(steps * P * LINES) } else { upper };
                 asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
                 for step in 0..steps {
-                    let (upper, lower) = (upper.add(step * P * LINES), lower.add(step * P * LINES));
-                    let right = here.add(step * step_lines);
-                    let mut loaded = (P, P); // neither
-                    for (g, &group) in groups.iter().enumerate() {
-                        multiply_tiles((upper, both.then_some(lower)), right, group, loaded);
-                        loaded = group;
-                        if g == 0 && step == 0 && block > 0 {
-                            put(block - 1);
-                        }
-                        if prepared < steps * LINES {
-                            let until = (prepared + share).min(steps * LINES);
-                            prepare(panel + 1, prepared..until);
-                            prepared = until;
-                        }
-                        if soon.is_empty() {
-                            soon = std::mem::take(&mut later);
-                        }
-                        let (now, rest) = soon.split_at(fetched.min(soon.len()));
-                        fetch(now);
-                        soon = rest;
-                    }
+                    let rows = (upper.add(step * P * LINES), lower.add(step * P * LINES));
+                    multiply_step::<P>(rows, both, here.add(step * 2 * P * LINES), &mut beside);
                 }
-                let to = sums.add(block % 2 * 2 * LINES * PANEL);
+                let to = sums.add((panel * blocks + block) % 2 * 2 * LINES * PANEL);
                 asm!("tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 64], tmm1",
                     "tilestored [{d} + {s}], tmm2", "tilestored [{d} + {s} + 64], tmm3",
                     c = in(reg) to, d = in(reg) to.add(LINES * PANEL), s = in(reg) 4 * PANEL, options(nostack));
-                block += 1;
+                beside.rows = 2 * block * LINES..left.rows.min(2 * (block + 1) * LINES);
+                (beside.column, beside.sums) = (panel * PANEL, to);
             }
         }
-        put(block - 1);
+        beside.put(2 * LINES);
         asm!("tilerelease", options(nostack, nomem));
     }
 }
 
-/// Adds the products of one pair of parts to tiles 0 to 3; parts that are loaded already are not loaded again.
+/// What vector units do while tiles multiply, a little at a time: cut the next panel, put the sums of the block before
+/// in their place, fetch what is needed next.
+struct Beside<'a, 'b> {
+    right: Right<'a>,
+    scale: f32,
+    panel: usize,
+    pairs: Range<usize>, // to be cut
+    share: usize,        // of them at a time
+    place: *mut Line,
+    out: &'a mut [&'b mut [f32]],
+    then: Then,
+    factor: f32,
+    rows: Range<usize>, // to be put
+    each: usize,        // of them at a time
+    column: usize,
+    sums: *const f32, // of the next row
+    next: [&'a [f32]; 2],
+    fetched: usize, // numbers at a time
+}
+
+impl Beside<'_, '_> {
+    /// # Safety
+    /// The machine must have AVX-512, and `place` room for all pairs.
+    #[inline(always)]
+    unsafe fn cut<const P: usize>(&mut self, share: usize) {
+        let now = self.pairs.start..(self.pairs.start + share).min(self.pairs.end);
+        self.pairs.start = now.end;
+        if !now.is_empty() {
+            // SAFETY: by this function's contract.
+            unsafe { self.right.cut::<P>(self.panel, now, self.scale, self.place) };
+        }
+        if self.fetched > 0 {
+            let [soon, later] = self.next;
+            let (now, rest) = soon.split_at(self.fetched.min(soon.len()));
+            fetch(now);
+            self.next = if rest.is_empty() { [later, &[]] } else { [rest, later] };
+        }
+    }
+
+    /// # Safety
+    /// The machine must have AVX-512; a panel of every row of `out` lies at `column`, and the sums of all `rows` at `sums`.
+    #[inline(always)]
+    unsafe fn put(&mut self, each: usize) {
+        let until = (self.rows.start + each).min(self.rows.end);
+        for row in &mut self.out[self.rows.start..until] {
+            // SAFETY: by this function's contract.
+            unsafe {
+                put_row(self.sums, self.factor, row.as_mut_ptr().add(self.column), self.then);
+                self.sums = self.sums.add(PANEL);
+            }
+        }
+        self.rows.start = until;
+    }
+}
+
+/// Adds the products of a step to tiles 0 to 3: all pairs of parts that matter, in an order in which each shares one
+/// with the last. Sums of the block before are not asked for at once: they may not have arrived.
 ///
 /// # Safety
 /// Tiles must be set up, and all pointers good for the tiles of all parts of a step.
 #[inline(always)]
-unsafe fn multiply_tiles(
-    (upper, lower): (*const Line, Option<*const Line>),
+unsafe fn multiply_step<const P: usize>(
+    rows: (*const Line, *const Line),
+    both: bool,
     right: *const Line,
-    (a, b): (usize, usize),
-    loaded: (usize, usize),
+    beside: &mut Beside<'_, '_>,
 ) {
-    // SAFETY: by this function's contract; tiles 4 to 7 are whole.
+    // SAFETY: by this function's contract.
     unsafe {
-        if loaded.1 != b {
-            asm!("tileloadd tmm6, [{b} + {s}]", "tileloadd tmm7, [{b} + {s} + 1024]",
-                b = in(reg) right.add(2 * b * LINES), s = in(reg) 64usize, options(nostack, readonly));
+        load_left(rows, 0);
+        load_right(right, P - 1);
+        multiply_tiles(both);
+        load_right(right, 0);
+        multiply_tiles(both);
+        beside.put(beside.each);
+        if P == 3 {
+            load_left(rows, 2);
+            multiply_tiles(both);
+            beside.cut::<P>(beside.share);
         }
-        if loaded.0 != a {
-            asm!("tileloadd tmm4, [{a} + {s}]", "tileloadd tmm5, [{b} + {s}]",
-                a = in(reg) upper.add(a * LINES), b = in(reg) lower.unwrap_or(upper).add(a * LINES),
-                s = in(reg) 64usize, options(nostack, readonly));
+        load_left(rows, 1);
+        multiply_tiles(both);
+        if P == 2 {
+            beside.cut::<P>(beside.share);
+        } else {
+            beside.put(beside.each);
+            load_right(right, 1);
+            multiply_tiles(both);
+            beside.cut::<P>(beside.share);
+            load_left(rows, 0);
+            multiply_tiles(both);
         }
+    }
+}
+
+/// One part of two tiles of rows, into tiles 4 and 5.
+///
+/// # Safety
+/// Both must point to the tiles of a step.
+#[inline(always)]
+unsafe fn load_left((upper, lower): (*const Line, *const Line), part: usize) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        asm!("tileloadd tmm4, [{a} + {s}]", "tileloadd tmm5, [{b} + {s}]",
+            a = in(reg) upper.add(part * LINES), b = in(reg) lower.add(part * LINES),
+            s = in(reg) 64usize, options(nostack, readonly));
+    }
+}
+
+/// One part of both halves of a panel, into tiles 6 and 7.
+///
+/// # Safety
+/// It must point to the tiles of a step.
+#[inline(always)]
+unsafe fn load_right(right: *const Line, part: usize) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        asm!("tileloadd tmm6, [{b} + {s}]", "tileloadd tmm7, [{b} + {s} + 1024]",
+            b = in(reg) right.add(2 * part * LINES), s = in(reg) 64usize, options(nostack, readonly));
+    }
+}
+
+/// Adds the products of tiles 4 and 5 (if both are there) with 6 and 7 to tiles 0 to 3.
+///
+/// # Safety
+/// Tiles must be set up.
+#[inline(always)]
+unsafe fn multiply_tiles(both: bool) {
+    // SAFETY: by this function's contract.
+    unsafe {
         asm!("tdpbf16ps tmm0, tmm4, tmm6", "tdpbf16ps tmm1, tmm4, tmm7", options(nostack, nomem));
-        if lower.is_some() {
+        if both {
             asm!("tdpbf16ps tmm2, tmm5, tmm6", "tdpbf16ps tmm3, tmm5, tmm7", options(nostack, nomem));
         }
     }
@@ -251,9 +334,8 @@ unsafe fn multiply_tiles(
 /// What the tiles have left of one row of a panel, times a factor.
 ///
 /// # Safety
-/// Both must point to [`PANEL`] numbers.
-#[inline]
-#[target_feature(enable = "avx512f")]
+/// The machine must have AVX-512, and both must point to [`PANEL`] numbers.
+#[inline(always)]
 unsafe fn put_row(sums: *const f32, factor: f32, out: *mut f32, then: Then) {
     for half in [0, HALF] {
         // SAFETY: by this function's contract.

@@ -141,13 +141,13 @@ impl Activations {
         let chunks =
             scores.enumerate().map(|(word, (((scores, lost), doubt), psi))| Chunk { word, psi, lost, doubt, scores });
         let tops = phi.chunks_mut(CHUNK * wide).zip(factor.chunks_mut(CHUNK * trees));
-        for_each_task(b_count * wide * k_wide, chunks.zip(tops).collect(), |(chunk, (phi, factor))| {
-            match s.class_rows {
-                ClassRows::Mixing => mix_tops(s, prepared, rows, layers, chunk, phi, factor),
-                ClassRows::Identity => {
-                    factor.fill(1.0);
-                    multiply_classes(&s.trees[0], &rows[0], &layers[0], chunk, k);
-                }
+        const LOG: usize = 1024; // what a logarithm costs, in multiply-adds
+        let work = b_count * (wide * k_wide + k * LOG);
+        for_each_task(work, chunks.zip(tops).collect(), |(chunk, (phi, factor))| match s.class_rows {
+            ClassRows::Mixing => mix_tops(s, prepared, rows, layers, chunk, phi, factor),
+            ClassRows::Identity => {
+                factor.fill(1.0);
+                multiply_classes(&s.trees[0], &rows[0], &layers[0], chunk, k);
             }
         });
     }

@@ -6,68 +6,33 @@ use crate::transpose::turn_in_registers;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-/// One part of 16 numbers in their high halves (the low ones are of no meaning), and what is left. Two parts are rounded;
-/// three need not be.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn part<const P: usize>(x: __m512) -> (__m512i, __m512) {
-    let bits = _mm512_castps_si512(x);
-    let bits = if P == 2 { _mm512_add_epi32(bits, _mm512_set1_epi32(0x8000)) } else { bits };
-    let high = _mm512_and_si512(bits, _mm512_set1_epi32(0xffff_0000_u32 as i32));
-    (bits, _mm512_sub_ps(x, _mm512_castsi512_ps(high)))
-}
-
-/// 32 numbers side by side, in parts.
+/// Two terms of 16 rows or columns, side by side, in parts; the second may not be there, and is zero then. Two parts are
+/// rounded; three need not be.
 ///
 /// # Safety
-/// `from` must point to 32 numbers, or 16 if only half are there; every part's place to a line.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn cut_line<const P: usize>(from: *const f32, whole: bool, scale: f32, to: impl Fn(usize) -> *mut Line) {
-    static HIGH: [u16; 32] = {
-        let mut index = [0; 32];
-        let mut i = 0;
-        while i < 32 {
-            index[i] = 2 * i as u16 + 1;
-            i += 1;
-        }
-        index
-    };
-    let scale = _mm512_set1_ps(scale);
-    // SAFETY: by this function's contract.
-    unsafe {
-        let high = _mm512_loadu_si512(HIGH.as_ptr().cast());
-        let mut x = _mm512_mul_ps(_mm512_loadu_ps(from), scale);
-        let mut y = if whole { _mm512_mul_ps(_mm512_loadu_ps(from.add(HALF)), scale) } else { _mm512_setzero_ps() };
-        for p in 0..P {
-            let ((a, x_left), (b, y_left)) = (part::<P>(x), part::<P>(y));
-            _mm512_store_si512(to(p).cast(), _mm512_permutex2var_epi16(a, high, b));
-            (x, y) = (x_left, y_left);
-        }
-    }
-}
-
-/// Two terms of 16 columns, side by side, in parts; the second may not be there, and is zero then.
-///
-/// # Safety
-/// A term must point to 16 numbers, every part's place to a line.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
+/// The machine must have AVX-512. A term must point to 16 numbers, every part's place to a line.
+#[inline(always)]
 unsafe fn cut_pair<const P: usize>(
     even: *const f32,
     odd: Option<*const f32>,
-    scale: __m512,
+    scale: f32,
     to: impl Fn(usize) -> *mut Line,
 ) {
     // SAFETY: by this function's contract.
     unsafe {
+        let (scale, half) = (_mm512_set1_ps(scale), _mm512_set1_epi32(0x8000));
         let mut x = _mm512_mul_ps(_mm512_loadu_ps(even), scale);
         let mut y = odd.map_or(_mm512_setzero_ps(), |odd| _mm512_mul_ps(_mm512_loadu_ps(odd), scale));
         for p in 0..P {
-            let ((a, x_left), (b, y_left)) = (part::<P>(x), part::<P>(y));
-            let pair = _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_srli_epi32(a, 16), b);
-            _mm512_store_si512(to(p).cast(), pair);
-            (x, y) = (x_left, y_left);
+            let (mut a, mut b) = (_mm512_castps_si512(x), _mm512_castps_si512(y));
+            if P == 2 {
+                (a, b) = (_mm512_add_epi32(a, half), _mm512_add_epi32(b, half));
+            }
+            // The high halves of both; what they leave is for the next part.
+            _mm512_store_si512(to(p).cast(), _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_srli_epi32(a, 16), b));
+            let high = _mm512_set1_epi32(0xffff_0000_u32 as i32);
+            x = _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(a, high)));
+            y = _mm512_sub_ps(y, _mm512_castsi512_ps(_mm512_and_si512(b, high)));
         }
     }
 }
@@ -75,9 +40,9 @@ unsafe fn cut_pair<const P: usize>(
 /// Pairs of terms from..to of `columns` (16 or 32) columns, in parts: tiles by (step, part, half); zero beyond the depth.
 ///
 /// # Safety
-/// Terms below the depth must point to that many numbers, and `tiles` to a place for all steps.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
+/// The machine must have AVX-512. Terms below the depth must point to that many numbers, and `tiles` to a place for all
+/// steps.
+#[inline(always)]
 unsafe fn cut_pairs<const P: usize, const H: usize>(
     pairs: Range<usize>,
     depth: usize,
@@ -85,7 +50,6 @@ unsafe fn cut_pairs<const P: usize, const H: usize>(
     scale: f32,
     tiles: *mut Line,
 ) {
-    let scale = _mm512_set1_ps(scale);
     for pair in pairs {
         let to = tiles.wrapping_add(pair / LINES * H * P * LINES + pair % LINES);
         for half in 0..H {
@@ -93,8 +57,8 @@ unsafe fn cut_pairs<const P: usize, const H: usize>(
             // SAFETY: by this function's contract.
             unsafe {
                 let at = |k: usize| term(k).add(half * HALF);
-                match 2 * pair {
-                    k if k + 1 < depth => cut_pair::<P>(at(k), Some(at(k + 1)), scale, to),
+                match pair / LINES * STEP + pair % LINES {
+                    k if k + HALF < depth => cut_pair::<P>(at(k), Some(at(k + HALF)), scale, to),
                     k if k < depth => cut_pair::<P>(at(k), None, scale, to),
                     _ => (0..P).for_each(|p| *to(p) = EMPTY),
                 }
@@ -123,7 +87,10 @@ unsafe fn cut_row<const P: usize>(row: &[f32], scale: f32, to: &mut [Line]) {
     for (step, from) in row.chunks(STEP).enumerate() {
         let to = to.as_mut_ptr().wrapping_add(step * P * LINES);
         // SAFETY: by this function's contract.
-        unsafe { cut_line::<P>(from.as_ptr(), from.len() == STEP, scale, |p| to.add(p * LINES)) };
+        unsafe {
+            let odd = (from.len() == STEP).then_some(from.as_ptr().add(HALF));
+            cut_pair::<P>(from.as_ptr(), odd, scale, |p| to.add(p * LINES));
+        }
     }
 }
 
@@ -228,9 +195,8 @@ impl Right<'_> {
     /// Cuts some of the pairs of terms of a panel, counted through its steps.
     ///
     /// # Safety
-    /// `tiles` must have a place for all steps.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
+    /// The machine must have AVX-512, and `tiles` a place for all steps.
+    #[inline(always)]
     pub(super) unsafe fn cut<const P: usize>(&self, panel: usize, pairs: Range<usize>, scale: f32, tiles: *mut Line) {
         match *self {
             Right::Panels { depth, numbers } => {
@@ -257,7 +223,10 @@ impl Right<'_> {
                     for i in 0..LINES.min(columns.saturating_sub(first)) {
                         let line = panels[step][(first + i) * wide..][..wide].as_ptr();
                         // SAFETY: the line has 32 or 16 numbers.
-                        unsafe { cut_line::<P>(line, wide == PANEL, scale, |p| place.add(p * LINES + i)) };
+                        unsafe {
+                            let odd = (wide == PANEL).then_some(line.add(HALF));
+                            cut_pair::<P>(line, odd, scale, |p| place.add(p * LINES + i));
+                        }
                     }
                     for p in 0..P {
                         // SAFETY: both are tiles.
