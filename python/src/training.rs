@@ -73,23 +73,33 @@ pub fn train(
         start_leaves(&mut model, data.values, &settings.leaves, settings.seed);
         Trainer::with_model(model, settings).map_err(exception)
     };
-    let mut models = Vec::with_capacity(trees);
-    for tree in 0..trees {
-        let trainer = py.detach(|| pool.install(|| start(tree)))?;
-        models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree, trees))?);
-    }
     let beside = match image_shape {
         None if prior.len() > 1 => tables::clusters(&kinds, data.values),
         _ => None,
     };
-    let together = || {
+    let finish =
+        beside.map(|leaves| Settings { seed: settings.seed + trees as u64, ..tables::finish(&settings, leaves) });
+    let of_trees = trees * settings.steps;
+    let all = of_trees + finish.as_ref().map_or(0, |finish| finish.steps);
+    let mut models = Vec::with_capacity(trees);
+    for tree in 0..trees {
+        let trainer = py.detach(|| pool.install(|| start(tree)))?;
+        models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree * settings.steps, all))?);
+    }
+    let side_by_side = || {
         let mut trees = sumout::Model::mixture(models)?;
         let Some(leaves) = beside else { return Ok(trees) };
         trees.about.training["clusters"] = json!(leaves);
+        trees.about.training["finish"] = json!(finish);
         let clusters = class_clusters(&trees, &data, &leaves, settings.seed)?;
         sumout::Model::mixture(vec![trees, clusters])
     };
-    Model::new(py.detach(|| pool.install(together)).map_err(exception)?)?.on(device)
+    let mut model = py.detach(|| pool.install(side_by_side)).map_err(exception)?;
+    if let Some(finish) = finish {
+        let trainer = pool.install(|| Trainer::with_model(model, finish)).map_err(exception)?;
+        model = learn(py, trainer, &data, (device, &pool), heard.as_ref(), (of_trees, all))?;
+    }
+    Model::new(model)?.on(device)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
@@ -118,23 +128,24 @@ pub fn go_on(
         suited.leaves = leaves; // a few rows do not make them wider
     }
     let settings = laid_over(&suited, &parse(settings)?)?;
+    let steps = settings.steps;
     let trainer = pool.install(|| Trainer::with_model(model, settings)).map_err(exception)?;
-    Model::new(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (0, 1))?)?.on(device)
+    Model::new(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (0, steps))?)?.on(device)
 }
 
-/// Trains to the end: run `index` of `runs`, which are told as one.
+/// Trains to the end; `before` steps of `all` were done by other runs, which are told as one.
 fn learn(
     py: Python<'_>,
     mut trainer: Trainer,
     data: &Data<'_>,
     (device, pool): (Device, &ThreadPool),
     heard: Option<&Py<PyAny>>,
-    (index, runs): (usize, usize),
+    (before, all): (usize, usize),
 ) -> PyResult<sumout::Model> {
     let Settings { steps, generative, .. } = *trainer.settings();
     let tell = |py: Python<'_>, step: usize, objective: f64| -> PyResult<()> {
         py.check_signals()?;
-        let told = heard.map(|heard| heard.call1(py, (index * steps + step, runs * steps, objective)));
+        let told = heard.map(|heard| heard.call1(py, (before + step, all, objective)));
         told.transpose().map(drop)
     };
     if device != Device::Cpu {

@@ -1,5 +1,7 @@
 """What the classifier promises beside scikit-learn's own checks."""
 
+import json
+
 import numpy as np
 import pytest
 from formulas import read
@@ -41,6 +43,7 @@ def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
     model = TMMClassifier(trees=2, steps=1, random_state=0).fit(X, y)
     assert [len(tree["positions"]) for tree in trees(model)] == [4, 4, 1]
     assert model.score(X, y) > 0.9  # the trees have learned nothing yet
+    assert json.loads(model.model_.about)["training"]["finish"]["steps"] == 1  # together
     assert len(trees(TMMDensity(trees=2, steps=1).fit(X))) == 2
     assert len(trees(TMMClassifier(image_shape=(2, 2), trees=2, steps=1).fit(X, y))) == 2
     assert len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2  # 4,050 rows
@@ -191,6 +194,8 @@ def test_images_by_their_shape():
 def test_the_bar_and_silence(iris, capfd):
     TMMClassifier(steps=20, trees=1, verbose=1).fit(*iris)
     shown = capfd.readouterr()
-    assert "20/20 steps, objective" in shown.err and shown.out == ""
+    assert "23/23 steps, objective" in shown.err and shown.out == ""  # 20, and 3 with the clusters
+    TMMClassifier(steps=20, trees=2, image_shape=(2, 2), verbose=1).fit(*iris)
+    assert "40/40 steps, objective" in capfd.readouterr().err
     TMMClassifier(steps=20).fit(*iris)
     assert capfd.readouterr() == ("", "")
