@@ -144,23 +144,23 @@ unsafe fn multiply_parts<const P: usize>(
     room.right.resize(2 * panel_lines, EMPTY);
     room.sums.resize(2 * 4 * LINES, EMPTY);
     let (places, sums) = (room.right.as_mut_ptr(), room.sums.as_mut_ptr().cast::<f32>());
-    let rounds = steps * if P == 2 { 1 } else { 2 }; // of a block, with something beside them
+    let (cuts, puts) = (2 * steps, (P - 1) * steps); // of a block: how often something is done beside its products
     let mut beside = Beside {
         right,
         scale,
         panel: 0,
         pairs: 0..steps * LINES,
-        share: (steps * LINES).div_ceil(rounds * blocks),
+        share: (steps * LINES).div_ceil(cuts * blocks),
         place: places,
         out,
         then,
         factor: 1.0 / (left.scale * scale),
         rows: 0..0,
-        each: (2 * LINES).div_ceil(rounds),
+        each: (2 * LINES).div_ceil(puts),
         column: 0,
         sums,
         next,
-        fetched: (next[0].len() + next[1].len()).div_ceil(rounds * blocks * panels),
+        fetched: (next[0].len() + next[1].len()).div_ceil(cuts * blocks * panels),
     };
     // SAFETY: whole tiles are loaded from `left` and the two places of panels, and stored into the two of `sums`.
     // Nothing but these lines uses tiles.
@@ -266,6 +266,9 @@ unsafe fn multiply_step<const P: usize>(
         load_left(rows, 0);
         load_right(right, P - 1);
         multiply_tiles(both);
+        if P == 2 {
+            beside.cut::<P>(beside.share);
+        }
         load_right(right, 0);
         multiply_tiles(both);
         beside.put(beside.each);
@@ -276,13 +279,13 @@ unsafe fn multiply_step<const P: usize>(
         }
         load_left(rows, 1);
         multiply_tiles(both);
-        if P == 2 {
-            beside.cut::<P>(beside.share);
-        } else {
+        if P == 3 {
             beside.put(beside.each);
             load_right(right, 1);
             multiply_tiles(both);
-            beside.cut::<P>(beside.share);
+        }
+        beside.cut::<P>(beside.share);
+        if P == 3 {
             load_left(rows, 0);
             multiply_tiles(both);
         }
@@ -396,7 +399,7 @@ mod tests {
             for (parts, error) in [(Parts::Two, 1e-5), (Parts::Three, 1e-6)] {
                 let scale = (1u64 << 60) as f32;
                 let mut by_rows = Left::default();
-                by_rows.rows(parts, a_wide, left_numbers.chunks_exact(a_wide), scale);
+                by_rows.rows(parts, a_wide, &left_numbers.chunks_exact(a_wide).collect::<Vec<_>>(), scale);
                 let mut by_columns = Left::default();
                 by_columns.columns(parts, rows.next_multiple_of(HALF), &columns, scale);
                 let rights = [

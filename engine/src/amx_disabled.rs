@@ -18,7 +18,7 @@ pub(crate) enum Right<'a> {
 pub(crate) struct Left;
 
 impl Left {
-    pub fn rows<'a>(&mut self, _: Parts, _: usize, _: impl ExactSizeIterator<Item = &'a [f32]>, _: f32) {}
+    pub fn rows(&mut self, _: Parts, _: usize, _: &[&[f32]], _: f32) {}
 
     pub fn columns(&mut self, _: Parts, _: usize, _: &[&[f32]], _: f32) {}
 }

@@ -78,7 +78,7 @@ fn downward_on_tiles(
     const SCALE: f32 = (1u64 << 24) as f32; // the least weight's parts are not too small then
     amx::with_left(|left| {
         let dpsi: Vec<_> = parts.iter().flat_map(|part| part.dpsi.chunks_exact(c_wide).take(part.count)).collect();
-        left.rows(exactness, c_wide, dpsi.into_iter(), 1.0);
+        left.rows(exactness, c_wide, &dpsi, 1.0);
         let dphi = parts.iter_mut().flat_map(|part| part.dphi.chunks_exact_mut(width).take(part.count));
         let mut dphi: Vec<_> = dphi.collect();
         let right = Right::Turned { columns, panels };

@@ -215,7 +215,7 @@ impl Simplex {
         const SCALE: f32 = (1u64 << 60) as f32;
         amx::with_left(|left| {
             let phi: Vec<_> = parts.iter().flat_map(|part| part.phi.chunks_exact(a_wide).take(part.count)).collect();
-            left.rows(Parts::Three, a_wide, phi.into_iter(), SCALE);
+            left.rows(Parts::Three, a_wide, &phi, SCALE);
             let psi = parts.iter_mut().flat_map(|part| part.psi.chunks_exact_mut(width).take(part.count));
             let right = Right::Panels { depth, numbers: weights };
             amx::multiply(left, (width / PANEL, right, SCALE), (&mut psi.collect::<Vec<_>>(), then), [&[], &[]]);

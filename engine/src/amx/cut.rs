@@ -78,22 +78,6 @@ unsafe fn turn(from: *const Line, to: *mut Line) {
     unsafe { turn_in_registers(from.cast(), HALF, to.cast(), HALF) };
 }
 
-/// One row of the left side: its line in the tiles of each step and part.
-///
-/// # Safety
-/// The row must be a multiple of [`HALF`] long, and `to` must hold its steps.
-#[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn cut_row<const P: usize>(row: &[f32], scale: f32, to: &mut [Line]) {
-    for (step, from) in row.chunks(STEP).enumerate() {
-        let to = to.as_mut_ptr().wrapping_add(step * P * LINES);
-        // SAFETY: by this function's contract.
-        unsafe {
-            let odd = (from.len() == STEP).then_some(from.as_ptr().add(HALF));
-            cut_pair::<P>(from.as_ptr(), odd, scale, |p| to.add(p * LINES));
-        }
-    }
-}
-
 /// The left side of products, in parts: tiles by (block of 16 rows, step of 32 terms, part).
 #[derive(Default)]
 pub(crate) struct Left {
@@ -117,18 +101,28 @@ impl Left {
     }
 
     /// Rows with their terms side by side, `a(r, k) = rows[r][k]`; the depth is a multiple of [`HALF`].
-    pub fn rows<'a>(&mut self, parts: Parts, depth: usize, rows: impl ExactSizeIterator<Item = &'a [f32]>, scale: f32) {
-        assert!(depth.is_multiple_of(HALF) && available());
+    pub fn rows(&mut self, parts: Parts, depth: usize, rows: &[&[f32]], scale: f32) {
+        assert!(depth.is_multiple_of(HALF) && available() && rows.iter().all(|row| row.len() >= depth));
         self.resize(parts, rows.len(), depth, scale);
-        let steps = self.steps;
-        for (r, row) in rows.enumerate() {
-            assert!(row.len() >= depth);
-            let to = &mut self.lines[(r / LINES * steps * self.parts) * LINES + r % LINES..];
-            // SAFETY: the instructions are there, the row is long enough, and `resize` has made room.
-            unsafe {
-                match parts {
-                    Parts::Two => cut_row::<2>(&row[..depth], scale, to),
-                    Parts::Three => cut_row::<3>(&row[..depth], scale, to),
+        // SAFETY: the instructions are there, every row is long enough, and `resize` has made room.
+        unsafe {
+            match parts {
+                Parts::Two => self.cut_rows::<2>(rows, depth),
+                Parts::Three => self.cut_rows::<3>(rows, depth),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    unsafe fn cut_rows<const P: usize>(&mut self, rows: &[&[f32]], depth: usize) {
+        for (r, row) in rows.iter().enumerate() {
+            for step in 0..self.steps {
+                // SAFETY: the row holds these terms, and there is a line for each part.
+                unsafe {
+                    let to = self.lines.as_mut_ptr().add((r / LINES * self.steps + step) * P * LINES + r % LINES);
+                    let even = row.as_ptr().add(step * STEP);
+                    let odd = (step * STEP + HALF < depth).then_some(even.wrapping_add(HALF));
+                    cut_pair::<P>(even, odd, self.scale, |p| to.add(p * LINES));
                 }
             }
         }
