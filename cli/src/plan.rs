@@ -52,12 +52,28 @@ pub struct Plan {
     name: String,
 }
 
+/// Two numbers and no more: left to itself, the reader of TOML takes the first two of three.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Vec<usize>")]
+struct Two((usize, usize));
+
+impl TryFrom<Vec<usize>> for Two {
+    type Error = String;
+
+    fn try_from(list: Vec<usize>) -> Result<Self, String> {
+        match list[..] {
+            [down, right] => Ok(Self((down, right))),
+            _ => Err(format!("expected two numbers, got {}", list.len())),
+        }
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ImageTable {
-    patch: Option<(usize, usize)>,
-    frame: Option<(usize, usize)>,
-    grid_shift: Option<(usize, usize)>,
+    patch: Option<Two>,
+    frame: Option<Two>,
+    grid_shift: Option<Two>,
     components: Option<usize>,
     leaf_sharing: Option<Sharing>,
     kind: Option<Kind>,
@@ -67,7 +83,7 @@ struct ImageTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LevelTable {
-    window: (usize, usize),
+    window: Two,
     channels: usize,
     sharing: Sharing,
 }
@@ -220,11 +236,11 @@ fn column_trees(plans: &[ColumnPlan], kinds: &[Kind], table: &Table, classes: us
 
 impl ImageTable {
     fn change(&self, spec: &mut ImageSpec) {
-        let level = |l: &LevelTable| LevelSpec { window: l.window, channels: l.channels, sharing: l.sharing };
+        let level = |l: &LevelTable| LevelSpec { window: l.window.0, channels: l.channels, sharing: l.sharing };
         let levels = self.levels.as_ref().map(|levels| levels.iter().map(level).collect());
-        spec.patch = self.patch.unwrap_or(spec.patch);
-        spec.frame = self.frame.unwrap_or(spec.frame);
-        spec.grid_shift = self.grid_shift.unwrap_or(spec.grid_shift);
+        spec.patch = self.patch.map_or(spec.patch, |two| two.0);
+        spec.frame = self.frame.map_or(spec.frame, |two| two.0);
+        spec.grid_shift = self.grid_shift.map_or(spec.grid_shift, |two| two.0);
         spec.components = self.components.unwrap_or(spec.components);
         spec.leaf_sharing = self.leaf_sharing.unwrap_or(spec.leaf_sharing);
         spec.kind = self.kind.unwrap_or(spec.kind);
@@ -326,6 +342,10 @@ mod tests {
             "[image]\npatches = [1, 1]",
             "preset = \"mnist\"",
             "[settings]\nrate = nan",
+            "[image]\npatch = [1, 1, 1]",
+            "[image]\n[[image.levels]]\nwindow = [2, 2, 2]\nchannels = 4\nsharing = \"own\"",
+            "[image]\nleaf_sharing = { pattern = [2, 2, 2] }",
+            "[image]\nframe = [4]",
         ];
         let more = ["preset = \"mnist-ht\"", "preset = \"mnist-ht\"\n[columns]", "[image]\nlevels = []"];
         let of_columns = ["[image]", "[columns]\ngroups = [[\"d\"]]", "[columns]\ngroups = [[\"a\"]]"];
