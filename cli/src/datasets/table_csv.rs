@@ -1,4 +1,5 @@
-//! CSV: a line of names, then a line for each row; commas, semicolons or tabs; quotes where text needs them.
+//! CSV: a line of names, then a line for each row; commas, semicolons or tabs; quotes where text needs them. Lines end
+//! with LF, CRLF or, as on old Macs, CR.
 
 use super::records::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Written};
 use super::source::Input;
@@ -11,25 +12,28 @@ use std::io::{self, BufRead, Read};
 use std::sync::{Arc, Mutex};
 
 /// Where lines begin that are not empty, as far as they have been read: the place of the first byte and the number of
-/// the line. The csv crate counts empty lines before a record as part of it, so it cannot be asked.
+/// the line. A line ends with LF, CR or both, as for the csv crate; that one counts empty lines before a record as part
+/// of it, so it cannot be asked.
 #[derive(Default)]
 pub struct LineStarts {
     begun: VecDeque<(u64, u64)>,
     read: u64,
     line: u64,
     inside: bool,
+    after_cr: bool,
 }
 
 impl LineStarts {
     fn note(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            if byte == b'\n' {
+            if byte == b'\r' || (byte == b'\n' && !self.after_cr) {
                 self.line += 1;
                 self.inside = false;
-            } else if byte != b'\r' && !self.inside {
+            } else if byte != b'\n' && !self.inside {
                 self.begun.push_back((self.read, self.line + 1));
                 self.inside = true;
             }
+            self.after_cr = byte == b'\r';
             self.read += 1;
         }
     }
@@ -135,7 +139,7 @@ impl CsvRecords {
         let (expected, got) = (self.header.len(), self.record.len());
         if more && expected > 0 && got != expected {
             let place = self.place();
-            let hint = if self.record.as_slice().contains(&b'\n') { "; is a quote left open?" } else { "" };
+            let hint = if self.record.as_slice().iter().any(ends_line) { "; is a quote left open?" } else { "" };
             return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}{hint}")));
         }
         Ok(more)
@@ -154,9 +158,13 @@ impl CsvRecords {
     }
 }
 
+fn ends_line(byte: &u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
+}
+
 /// The separator that stands most often in the first line, outside of quotes.
 pub fn delimiter(start: &[u8]) -> u8 {
-    let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = start.split(ends_line).next().unwrap_or_default();
     let outside = |wanted: u8| {
         let mut quoted = false;
         line.iter()
@@ -252,13 +260,14 @@ mod tests {
         assert_eq!(rows, [(2, vec!["—".into(), "x, y\nz".into()]), (5, vec!["3".into(), "—".into()])]);
         assert_eq!(cells("a;\"b,,,\";c\n1;2,5;3\n", &["c"])[0].1, ["3"]);
         assert_eq!(cells("a\tb\r\n1\t2\r\n", &["b"]), [(2, vec!["2".into()])]);
+        assert_eq!(cells("a;b\r1,2,3;2\r", &["b"]), [(2, vec!["2".into()])]);
         assert_eq!(cells("0,1\n5,6\n", &["1"])[0].1, ["6"], "pandas numbers columns that have no name");
     }
 
     #[test]
     fn lines_are_counted_right() {
         let lines = |text: &str| cells(text, &["a"]).iter().map(|(line, _)| *line).collect::<Vec<_>>();
-        for end in ["\n", "\r\n"] {
+        for end in ["\n", "\r\n", "\r"] {
             let text = "a,b\n\n\n1,2\n\"x\ny\",3\n\n4,5\n6,7".replace('\n', end);
             assert_eq!(lines(&text), [4, 5, 8, 9], "{end:?}");
             assert_eq!(lines(&format!("{text}{end}")), [4, 5, 8, 9], "{end:?} at the end");
@@ -286,7 +295,9 @@ mod tests {
     fn nonsense_is_named() {
         assert_eq!(says(b""), "a.csv: expected a line with the names of the columns, got an empty file");
         assert_eq!(says(b"\n\n"), says(b""));
-        assert_eq!(says(b"a,b\n1,2\n3\n"), "a.csv line 3: expected 2 cells, as in the first line, got 1");
+        for text in ["a,b\n1,2\n3\n", "a,b\r\n1,2\r\n3\r\n", "a,b\r1,2\r3\r"] {
+            assert_eq!(says(text.as_bytes()), "a.csv line 3: expected 2 cells, as in the first line, got 1");
+        }
         assert!(says(b"a,b\n\"1,2\n3,4\n").ends_with("got 1; is a quote left open?"));
         assert_eq!(says(b"a,b\n1,\xff\n"), "a.csv line 2: expected text in UTF-8, got other bytes in cell 2");
         assert_eq!(says(b"a,b,a\n"), "a.csv line 1: expected every column to have its own name, got 'a' twice");

@@ -203,8 +203,10 @@ pub(crate) mod tests {
     fn nonsense_is_placed() {
         let says = |text: &str| csv(text).unwrap_err();
         assert_eq!(says("age,sex,coin,kind\n1,f,0,0\n1,x,0,0\n"), "line 3, column 'sex': expected f, m, got 'x'");
-        for text in ["age,sex,coin,kind\r\n1,f,0,0\r\n1,f,0,0\r\n1,x,0,0\r\n", "age,sex,coin,kind\n\n\n1,x,0,0\n"] {
-            assert_eq!(says(text), "line 4, column 'sex': expected f, m, got 'x'");
+        for text in ["age,sex,coin,kind\n1,f,0,0\n1,f,0,0\n1,x,0,0\n", "age,sex,coin,kind\n\n\n1,x,0,0\n"] {
+            for end in ["\n", "\r\n", "\r"] {
+                assert_eq!(says(&text.replace('\n', end)), "line 4, column 'sex': expected f, m, got 'x'");
+            }
         }
         assert_eq!(says("age,sex,coin,kind\n1,f\n"), "line 2: expected 4 cells, as in the first line, got 2");
         assert_eq!(
