@@ -4,7 +4,7 @@
 use flate2::{Compression, write::GzEncoder};
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -201,5 +201,55 @@ fn memory_does_not_grow_with_rows() {
         assert!(first.max(again) < 2 << 20, "{name}: {first} {again}");
         let kept = passing(&path, &Request { keep: Keep::All, ..for_model }, rows); // 40 MB if all were held
         assert!(kept < 10 << 20, "{name}: {kept}");
+    }
+}
+
+/// A zipped file of `start`, then a filling of so many MiB, then `end`, and so on.
+fn inflated(path: &Path, parts: &[(&str, u8, u64)]) {
+    let mut out = GzEncoder::new(fs::File::create(path).unwrap(), Compression::fast());
+    for &(start, filling, size) in parts {
+        out.write_all(start.as_bytes()).unwrap();
+        io::copy(&mut io::repeat(filling).take(size << 20), &mut out).unwrap();
+    }
+    out.finish().unwrap();
+}
+
+#[test]
+fn a_line_that_never_ends_is_a_mistake() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let says = |name: &str, parts: &[(&str, u8, u64)]| {
+        let path = folder.path().join(name);
+        inflated(&path, parts);
+        let before = TAKEN.load(Relaxed);
+        MOST.store(before, Relaxed);
+        let request = Request { model: Some(Layout::unnamed(2, None)), ..Request::default() };
+        let error = datasets::open(path.to_str().unwrap(), &request).and_then(Rows::collect_table).unwrap_err();
+        let taken = MOST.load(Relaxed) - before;
+        assert!(taken < 300 << 20, "{name}: {taken}");
+        assert_eq!(exit_code(&error), 2);
+        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+    };
+    let long = "expected rows of at most 64 MiB, got more";
+    assert_eq!(says("a.csv.gz", &[("", b'y', 500)]), format!("a.csv.gz line 1: {long}"));
+    assert_eq!(says("b.csv.gz", &[("a,b\n1,2\n\n3,", b'4', 500)]), format!("b.csv.gz line 4: {long}"));
+    let open = format!("c.csv.gz line 2: {long}; is a quote left open?");
+    assert_eq!(says("c.csv.gz", &[("a,b\n1,\"2\n", b'3', 500)]), open);
+    assert_eq!(says("d.jsonl.gz", &[("[1, 2]\n[", b' ', 500)]), format!("d.jsonl.gz line 2: {long}"));
+}
+
+#[test]
+fn rows_may_be_wide() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, rows) in [
+        ("a.csv.gz", [("a,b\n1,2.", b'0', 60), ("\n3,4.", b'0', 60), ("\n", b'\n', 0)]),
+        ("a.jsonl.gz", [("[1,", b' ', 60), ("2]\n[3,", b' ', 60), ("4]\n", b'\n', 0)]),
+    ] {
+        let path = folder.path().join(name);
+        inflated(&path, &rows);
+        let request = Request { model: Some(Layout::unnamed(2, None)), ..Request::default() };
+        let table = datasets::open(path.to_str().unwrap(), &request).and_then(Rows::collect_table).unwrap();
+        assert_eq!(table.values, [1.0, 2.0, 3.0, 4.0], "{name}");
     }
 }

@@ -1,7 +1,7 @@
 //! JSON lines: every line is an object of named cells or a list of cells; null and names left out are holes.
 
 use super::records::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Written};
-use super::source::Input;
+use super::source::{Input, LONGEST_ROW, row_too_long};
 use super::table::some_of;
 use crate::mistake::mistake;
 use anyhow::Result;
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 /// One line, in the order in which it was written (a map would sort the names and hide one that comes twice).
 enum Line {
@@ -102,11 +102,14 @@ impl JsonRecords {
         }
         loop {
             self.buffer.clear();
-            let read = self.reader.read_until(b'\n', &mut self.buffer);
+            let read = self.reader.by_ref().take(LONGEST_ROW + 1).read_until(b'\n', &mut self.buffer);
             if read.map_err(|error| super::source::damaged(&self.name, error))? == 0 {
                 return Ok(None);
             }
             self.line += 1;
+            if self.buffer.len() as u64 > LONGEST_ROW {
+                return Err(mistake(format!("{}: {}", self.place(), row_too_long())));
+            }
             if !self.buffer.trim_ascii().is_empty() {
                 break;
             }

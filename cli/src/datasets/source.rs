@@ -14,6 +14,14 @@ use std::sync::Arc;
 /// One byte of a deflate stream stands for at most this many.
 pub const MOST_INFLATION: u64 = 1032;
 
+/// Most bytes of a row of text. A row is held in memory, and without a bound a line that never ends would fill it.
+pub const LONGEST_ROW: u64 = 64 << 20;
+
+/// What is said of a longer one.
+pub fn row_too_long() -> String {
+    format!("expected rows of at most {} MiB, got more", LONGEST_ROW >> 20)
+}
+
 /// What is read, and how to open it again.
 #[derive(Clone, Debug)]
 pub enum Origin {

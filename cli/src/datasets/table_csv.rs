@@ -2,14 +2,14 @@
 //! with LF, CRLF or, as on old Macs, CR.
 
 use super::records::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Written};
-use super::source::Input;
+use super::source::{Input, LONGEST_ROW, row_too_long};
 use super::table::some_of;
 use crate::mistake::mistake;
 use anyhow::Result;
 use csv::{ByteRecord, ErrorKind};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufRead, Read};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Where lines begin that are not empty, as far as they have been read: the place of the first byte and the number of
 /// the line. A line ends with LF, CR or both, as for the csv crate; that one counts empty lines before a record as part
@@ -21,6 +21,8 @@ pub struct LineStarts {
     line: u64,
     inside: bool,
     after_cr: bool,
+    /// Where the row begins that is being read.
+    row: u64,
 }
 
 impl LineStarts {
@@ -47,32 +49,44 @@ impl LineStarts {
     }
 }
 
-/// A reader that notes where lines begin.
+/// A reader that notes where lines begin, and stops in a row that is too long.
 pub struct Noting<R> {
     reader: R,
+    longest: u64,
     lines: Arc<Mutex<LineStarts>>,
 }
 
 impl<R> Noting<R> {
-    /// Notes what is read; the lines can be asked for elsewhere.
-    pub fn new(reader: R) -> (Self, Arc<Mutex<LineStarts>>) {
+    /// Notes what is read; the lines can be asked for elsewhere, and are told there where a row begins.
+    pub fn new(reader: R, longest: u64) -> (Self, Arc<Mutex<LineStarts>>) {
         let lines = Arc::new(Mutex::new(LineStarts::default()));
-        (Self { reader, lines: lines.clone() }, lines)
+        (Self { reader, longest, lines: lines.clone() }, lines)
     }
 }
 
 impl<R: Read> Read for Noting<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
-        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).note(&buffer[..count]);
+        let mut lines = locked(&self.lines);
+        if lines.read - lines.row > self.longest {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, row_too_long()));
+        }
+        lines.note(&buffer[..count]);
         Ok(count)
     }
 }
 
+fn locked(lines: &Mutex<LineStarts>) -> MutexGuard<'_, LineStarts> {
+    lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 /// The line on which a record begins.
 pub fn line_of(lines: &Mutex<LineStarts>, position: Option<&csv::Position>) -> u64 {
-    lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).at(position.map_or(0, csv::Position::byte))
+    locked(lines).at(position.map_or(0, csv::Position::byte))
 }
+
+/// What is asked where a row goes on over the end of its line.
+const QUOTE: &str = "; is a quote left open?";
 
 /// A CSV file being read.
 pub struct CsvRecords {
@@ -99,7 +113,7 @@ impl CsvRecords {
         let mut builder = csv::ReaderBuilder::new();
         // Lengths are compared here, where the line is known for certain.
         builder.has_headers(false).flexible(true).delimiter(delimiter);
-        let (noting, lines) = Noting::new(input.into_reader());
+        let (noting, lines) = Noting::new(input.into_reader(), LONGEST_ROW);
         let reader = builder.from_reader(noting);
         let mut records = Self {
             name,
@@ -131,15 +145,21 @@ impl CsvRecords {
 
     /// Reads the next record; false at the end.
     fn next(&mut self) -> Result<bool> {
-        let more = self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
+        let read = self.reader.read_byte_record(&mut self.record);
+        self.line = line_of(&self.lines, self.record.position());
+        let more = read.map_err(|error| match error.into_kind() {
+            ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let hint = if locked(&self.lines).line >= self.line { QUOTE } else { "" };
+                mistake(format!("{}: {error}{hint}", self.place()))
+            }
             ErrorKind::Io(error) => super::source::damaged(&self.name, error),
             other => anyhow::anyhow!("{}: {other:?}", self.name),
         })?;
-        self.line = line_of(&self.lines, self.record.position());
+        locked(&self.lines).row = self.reader.position().byte();
         let (expected, got) = (self.header.len(), self.record.len());
         if more && expected > 0 && got != expected {
             let place = self.place();
-            let hint = if self.record.as_slice().iter().any(ends_line) { "; is a quote left open?" } else { "" };
+            let hint = if self.record.as_slice().iter().any(ends_line) { QUOTE } else { "" };
             return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}{hint}")));
         }
         Ok(more)

@@ -102,7 +102,7 @@ impl Csv {
         let start = reader.fill_buf().map_err(|error| unreadable(&error))?;
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(true).flexible(true).delimiter(delimiter(start));
-        let (noting, lines) = Noting::new(reader);
+        let (noting, lines) = Noting::new(reader, u64::MAX); // what is held is counted as it comes in
         let mut reader = builder.from_reader(noting);
         let names = reader.headers().map_err(|error| wrong(&error, &lines))?;
         let header: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
