@@ -228,6 +228,8 @@ fn nonsense_is_named_and_the_service_lives_on() {
     assert!(get("/v1/sample?count=9999999").starts_with("400 count: expected 1 to 1000"));
     assert_eq!(get("/v1/sample?count=-1"), "400 query: count: expected a whole number, got '-1'");
     assert!(get("/v1/sample?counts=1").contains("unknown field `counts`"));
+    let never = service.send("GET", "/v1/sample", "accept: application/json;q=0\r\n", b"");
+    assert!(never.error().starts_with("406 accept: expected"), "{}", never.body);
     assert!(get("/v1/explain?level=99&node=0").starts_with("404 neuron's layer: expected"));
     assert_eq!(get("/v1/sample?class=oak"), "400 class: expected iris, rose, tulip, got 'oak'");
     assert_eq!(get("/v1/sample?model=oak"), "404 model: expected one of flowers, got 'oak'");

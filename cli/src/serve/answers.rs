@@ -62,28 +62,47 @@ impl Format {
         Self::of(named).ok_or_else(wrong)
     }
 
-    /// The format that a client accepts; `usual` if it takes anything.
+    /// The format that a client likes best, never one of q=0. Of equals the one named first; `usual` if it takes anything.
     pub fn accepted(headers: &HeaderMap, usual: Self) -> Result<Self, Problem> {
         let Some(accept) = headers.get(header::ACCEPT) else { return Ok(usual) };
-        let accept = accept.to_str().unwrap_or_default();
-        for part in accept.split(',') {
-            let any = part.split(';').next().unwrap_or_default().trim();
-            if matches!(any, "*/*" | "") {
-                return Ok(usual);
-            }
-            if let Some(format) = Self::of(part) {
-                return Ok(format);
-            }
-            if any == "application/*" {
-                return Ok(if usual == Self::Csv { Self::Json } else { usual });
-            }
-            if any == "text/*" {
-                return Ok(Self::Csv);
-            }
-        }
+        let wishes: Vec<Wish> = accept.to_str().unwrap_or_default().split(',').map(Wish::new).collect();
+        let liked = |format: Self| {
+            let fitting = wishes.iter().zip(0..).filter_map(|(wish, at)| Some((wish.fits(format)?, -at, wish.quality)));
+            let (_, early, quality) = fitting.max_by_key(|&(closeness, early, _)| (closeness, early))?;
+            (quality > 0.0).then_some(((quality, early), format))
+        };
+        let all = [usual, Self::Json, Self::Lines, Self::Csv, Self::Arrow].into_iter().filter_map(liked);
+        let best = all.reduce(|best, next| if next.0 > best.0 { next } else { best });
         let message = "accept: expected application/json, application/x-ndjson, text/csv or \
                        application/vnd.apache.arrow.stream";
-        Err(Problem::new(StatusCode::NOT_ACCEPTABLE, message))
+        best.map(|(_, format)| format).ok_or_else(|| Problem::new(StatusCode::NOT_ACCEPTABLE, message))
+    }
+}
+
+/// One part of an `Accept` header: some formats, and how much they are liked.
+struct Wish {
+    media_type: String,
+    quality: f64,
+}
+
+impl Wish {
+    fn new(part: &str) -> Self {
+        let mut words = part.split(';').map(|word| word.trim().to_ascii_lowercase());
+        let media_type = words.next().filter(|word| !word.is_empty()).unwrap_or("*/*".to_owned());
+        let quality = words.find_map(|word| word.strip_prefix("q=")?.trim().parse().ok());
+        Self { media_type, quality: quality.unwrap_or(1.0) }
+    }
+
+    /// How closely it names a format, if it does: the closest word about one counts.
+    fn fits(&self, format: Format) -> Option<usize> {
+        let whole = format.media_type();
+        match self.media_type.as_str() {
+            "*/*" => Some(0),
+            some => match some.strip_suffix('*') {
+                Some(start) => (start.ends_with('/') && whole.starts_with(start)).then_some(1),
+                None => (Format::of(some) == Some(format)).then_some(2),
+            },
+        }
     }
 }
 
@@ -471,6 +490,17 @@ mod tests {
         assert_eq!(accepted("application/json"), Ok(Format::Json));
         assert_eq!(accepted("text/html, application/vnd.apache.arrow.stream;q=0.5"), Ok(Format::Arrow));
         assert_eq!((accepted("*/*"), accepted("image/png")), (Ok(Format::Csv), Err(406)));
+        assert_eq!((accepted("application/*"), accepted("text/*")), (Ok(Format::Json), Ok(Format::Csv)));
+        assert_eq!((accepted(""), accepted("application/ndjson, */*")), (Ok(Format::Csv), Ok(Format::Lines)));
+        for refused in ["text/csv;q=0", "application/json; Q=0.0", "*/*;q=0", "text/*, text/csv;q=0", "image/png;q=0"] {
+            assert_eq!(accepted(refused), Err(406), "{refused}");
+        }
+        assert_eq!(accepted("application/json;q=0, application/x-ndjson"), Ok(Format::Lines));
+        assert_eq!(accepted("text/csv;q=0, */*"), Ok(Format::Json));
+        assert_eq!(accepted("*/*, text/*;q=0, application/json;q=0"), Ok(Format::Lines));
+        assert_eq!(accepted("*/*;q=0, text/csv"), Ok(Format::Csv));
+        assert_eq!(accepted("application/json, text/plain, */*"), Ok(Format::Json));
+        assert_eq!(accepted("application/json;q=0.1, application/vnd.apache.arrow.stream;q=0.9"), Ok(Format::Arrow));
         assert_eq!(Format::of_body(&HeaderMap::new()).unwrap_err().status.as_u16(), 415);
     }
 }
