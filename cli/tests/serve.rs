@@ -203,6 +203,7 @@ fn nonsense_is_named_and_the_service_lives_on() {
         says("{\"rows\": [[1, 2, \"pink\"]]}"),
         "400 row 0, column 'colour': expected blue, red, white, got 'pink'"
     );
+    assert!(says("{\"rows\": [[1, 2, \"NA\"]]}").ends_with("expected blue, red, white, got 'NA'"));
     assert!(says(&format!("{{\"rows\": {}", "[".repeat(10_000))).starts_with("400 "));
     assert!(says(&"{\"a\":".repeat(10_000)).starts_with("400 "));
     assert!(

@@ -32,9 +32,14 @@ impl Holes {
         let text = text.trim();
         let usual = ["", "NA", "N/A", "NaN", "null"].iter().any(|hole| text.eq_ignore_ascii_case(hole))
             || ["None", "#N/A", "<NA>"].contains(&text);
-        let named = || self.named.iter().any(|hole| hole == text);
+        if usual { Cell::Missing } else { self.named(text) }
+    }
+
+    /// A cell of text in a format that has a null: only what the user names is a hole.
+    pub fn named<'a>(&self, text: &'a str) -> Cell<'a> {
+        let text = text.trim();
         let number = || !self.numbers.is_empty() && text.parse().is_ok_and(|number| self.numbers.contains(&number));
-        if usual || named() || number() { Cell::Missing } else { Cell::Text(text) }
+        if self.named.iter().any(|hole| hole == text) || number() { Cell::Missing } else { Cell::Text(text) }
     }
 
     /// A cell of a format that knows numbers.
@@ -230,6 +235,8 @@ mod tests {
         }
         let named = Holes::and(&["?".to_owned(), "-999".to_owned()]);
         assert_eq!(["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)), [Cell::Missing; 4]);
+        assert_eq!(["?", "-999.0"].map(|hole| named.named(hole)), [Cell::Missing; 2]);
+        assert_eq!(["NA", ""].map(|text| named.named(text)), ["NA", ""].map(Cell::Text));
         assert_eq!([named.number(-999.0), named.number(999.0)], [Cell::Missing, Cell::Number(999.0)]);
         assert_eq!(usual.cell(" x "), Cell::Text("x"));
         let number = |text| usual.cell(text).number();

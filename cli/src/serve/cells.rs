@@ -83,13 +83,30 @@ impl Columns {
         self.holes.cell(text) == Cell::Missing
     }
 
-    /// The number of a cell.
+    /// Whether a text stands for nothing because `--na` said so in training.
+    pub fn is_named_hole(&self, text: &str) -> bool {
+        self.holes.named(text) == Cell::Missing
+    }
+
+    /// The number of a cell, where text such as NA is missing.
     pub fn value(&self, column: usize, cell: Cell<'_>) -> Result<f32, String> {
+        match cell {
+            Cell::Text(text) => self.known(column, self.holes.cell(text)),
+            cell => self.value_or_null(column, cell),
+        }
+    }
+
+    /// The number of a cell of JSON, where null is missing, and text only if the model was trained with `--na`.
+    pub fn value_or_null(&self, column: usize, cell: Cell<'_>) -> Result<f32, String> {
         let cell = match cell {
             Cell::Missing => Cell::Missing,
             Cell::Number(number) => self.holes.number(number),
-            Cell::Text(text) => self.holes.cell(text),
+            Cell::Text(text) => self.holes.named(text),
         };
+        self.known(column, cell)
+    }
+
+    fn known(&self, column: usize, cell: Cell<'_>) -> Result<f32, String> {
         if cell == Cell::Missing {
             return Ok(f32::NAN);
         }

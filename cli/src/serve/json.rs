@@ -1,5 +1,5 @@
 //! Rows in JSON: `{"rows": [[1, null, "red"], {"age": 3}]}`, or one row a line. A row is a list of cells or an object of
-//! named ones; null, and a name left out, is missing.
+//! named ones; null, and a name left out, is missing. Text is a category, even "NA".
 //!
 //! Numbers go straight from the text into the rows, without a tree of values in between.
 
@@ -218,7 +218,7 @@ struct OneCell<'a> {
 
 impl OneCell<'_> {
     fn of<E: Error>(self, cell: Cell<'_>) -> Result<f32, E> {
-        self.columns.value(self.column, cell).map_err(E::custom)
+        self.columns.value_or_null(self.column, cell).map_err(E::custom)
     }
 }
 
@@ -259,7 +259,7 @@ impl<'de> Visitor<'de> for OneCell<'_> {
 
     fn visit_str<E: Error>(self, value: &str) -> Result<f32, E> {
         // Text is a category; a number in quotes is a slip that would otherwise pass unseen.
-        if self.columns.categories(self.column).is_none() {
+        if self.columns.categories(self.column).is_none() && !self.columns.is_named_hole(value) {
             let value: String = value.chars().take(40).collect();
             return Err(E::custom(format!("expected a number or null, got the text '{value}'")));
         }
@@ -269,8 +269,9 @@ impl<'de> Visitor<'de> for OneCell<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::tests::columns;
+    use super::super::cells::tests::{columns, pets};
     use super::*;
+    use crate::models::layout_of;
 
     fn read(text: &str) -> Result<Vec<f32>, String> {
         body(text.as_bytes(), &columns(), 3)
@@ -278,8 +279,12 @@ mod tests {
     }
 
     /// Holes as −9, because NaN equals nothing.
+    fn shown(values: Vec<f32>) -> Vec<f32> {
+        values.into_iter().map(|x| if x.is_nan() { -9.0 } else { x }).collect()
+    }
+
     fn filled(text: &str) -> Vec<f32> {
-        read(text).unwrap().into_iter().map(|x| if x.is_nan() { -9.0 } else { x }).collect()
+        shown(read(text).unwrap())
     }
 
     #[test]
@@ -291,6 +296,20 @@ mod tests {
         assert_eq!(filled(r#"{"rows": [{}]}"#), [-9.0; 4]);
         assert_eq!(filled(r#"{"rows": []}"#), [0.0; 0]);
         assert_eq!(filled(r#"{"rows": [{}, {}, {}]}"#).len(), 12);
+    }
+
+    #[test]
+    fn text_is_a_category_and_no_hole() {
+        for text in ["NA", "", "null", "None"] {
+            let error = read(&format!(r#"{{"rows": [{{"sex": "{text}"}}]}}"#)).unwrap_err();
+            assert_eq!(error, format!("400 row 0, column 'sex': expected f, m, got '{text}'"));
+        }
+        let mut model = pets();
+        model.about.categories[1][1] = "NA".into();
+        model.about.training = serde_json::json!({ "na": ["?", "-999"] });
+        let columns = Columns::new(&layout_of(&model), &model.structure);
+        let rows = br#"{"rows": [[-999, "NA", 1, null], ["?", "?", 0, 0]]}"#;
+        assert_eq!(shown(body(rows, &columns, 3).unwrap()), [-9., 1., 1., -9., -9., -9., 0., 0.]);
     }
 
     #[test]
