@@ -13,6 +13,9 @@ use std::path::PathBuf;
 const PIECE: usize = 1024;
 
 /// Draw new rows from a model
+///
+/// Where the model has classes, the class of each row is the last column: by its name, or in .npy by its number (0, 1, …).
+/// Images in .npy and .png have none.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file

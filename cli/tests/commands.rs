@@ -132,6 +132,10 @@ fn sample_and_explain() {
             "explain flowers.sumout --level 1 --channel 2 --count 2",
         ]
     ));
+    assert_eq!(folder.run("sample flowers.sumout --count 2 --class tulip --out drawn.npy").code, 0);
+    let array = fs::read(folder.path("drawn.npy")).unwrap();
+    let class = |row: usize| f32::from_le_bytes(array[128 + row * 16 + 12..][..4].try_into().unwrap());
+    assert_eq!((class(0), class(1)), (2.0, 2.0), "tulip is the third class, after three columns");
     let thousands = folder.run("sample flowers.sumout --count 3000").stdout;
     let rows: std::collections::HashSet<&str> = thousands.lines().collect();
     assert!(rows.len() > 2990, "pieces of draws must differ, got {} kinds", rows.len());
