@@ -12,7 +12,7 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
     /// How many threads compute [default: one for each core]
-    #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 

@@ -59,6 +59,9 @@ pub fn run(args: &Args) -> Result<()> {
     let (data, labels, model) = (&args.input.data, args.input.labels_file(), &args.model.to_string_lossy());
     check_apart(&args.out.out, &[data, labels, model])?;
     if let Some(variance) = &args.variance {
+        if variance == "-" && args.out.out == "-" {
+            return Err(mistake("--variance -: standard output is taken by --out; give one of them a file"));
+        }
         check_apart(variance, &[data, labels, model, &args.out.out])?;
     }
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;

@@ -192,7 +192,11 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     let chosen = plan.for_data(&table)?;
     let mut settings = chosen.settings;
     settings.seed = args.seed.unwrap_or(settings.seed);
-    settings.steps = args.steps.unwrap_or(settings.steps);
+    if let Some(steps) = args.steps {
+        // as often on the way as without
+        let every = settings.validate_every as u128 * steps as u128 / settings.steps.max(1) as u128;
+        (settings.steps, settings.validate_every) = (steps, every.clamp(1, usize::MAX as u128) as usize);
+    }
     settings.batch = args.batch.unwrap_or(settings.batch);
     let mut model = Model::random(chosen.structure, 1.0, settings.seed);
     model.scaling = chosen.scaling;

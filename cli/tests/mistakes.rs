@@ -45,6 +45,8 @@ fn arguments() {
         "bench --batch 0",
         "completions tcl",
         "predict m.sumout --data flowers.csv --threads 0",
+        "predict m.sumout --data flowers.csv --threads 2000",
+        "impute m.sumout --data flowers.csv --out - --variance -",
     ];
     insta::assert_snapshot!(lines.map(|line| folder.refuse(line)).concat());
 }

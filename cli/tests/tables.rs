@@ -174,7 +174,8 @@ fn columns_by_any_name() {
     assert!(run.code == 0 && run.stderr.contains("not used: 'x, cm'"), "{}", run.stderr);
     let both = folder.run("train --data a.csv --target y --steps 5 --ignore b,rare --out m.sumout");
     assert!(both.code == 0 && both.stderr.contains("not used: b, rare"), "{}", both.stderr);
-    let apart = folder.run("train --data a.csv --target y --steps 5 --validation 0.8 --out n.sumout");
+    let apart = folder.run("train --data a.csv --target y --steps 50 --validation 0.8 --out n.sumout");
+    assert_eq!(apart.stdout.matches("validation             loss").count(), 10, "{}", apart.stdout);
     assert!(apart.code == 0 && apart.stderr.contains("column 'rare' is known in no row"), "{}", apart.stderr);
     folder.write("rows.csv", "\"x, cm\"\n1\n2\n");
     folder.write("labels.csv", "y\nyes\nperhaps\n");

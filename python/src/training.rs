@@ -1,4 +1,5 @@
-//! Training without the interpreter's lock, which is taken a few times a second to tell how far it is and to hear Ctrl-C.
+//! Training without the interpreter's lock, which is taken between its parts, and a few times a second while steps are
+//! made, to tell how far it is and to hear Ctrl-C.
 
 use crate::device::ready;
 use crate::exception;
@@ -27,6 +28,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// From so many images on one tree is enough.
 const MANY_IMAGES: usize = 1_000;
+
+/// Trees that may stand side by side.
+const MOST_TREES: usize = 1_000;
 
 /// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
 ///
@@ -61,6 +65,9 @@ pub fn train(
         rows => tables::trees(rows),
     };
     let trees = size(&plan, "trees")?.unwrap_or(usual);
+    if trees > MOST_TREES {
+        return Err(PyValueError::new_err(format!("trees: expected at most {MOST_TREES}, got {trees}")));
+    }
     let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
     let settings = laid_over(&chosen.settings, &changes)?;
     let start = |tree: usize| -> PyResult<Trainer> {
@@ -77,13 +84,17 @@ pub fn train(
         None if prior.len() > 1 => tables::clusters(&kinds, data.values),
         _ => None,
     };
-    let finish =
-        beside.map(|leaves| Settings { seed: settings.seed + trees as u64, ..tables::finish(&settings, leaves) });
-    let of_trees = trees * settings.steps;
-    let all = of_trees + finish.as_ref().map_or(0, |finish| finish.steps);
+    let finish = beside.map(|leaves| {
+        let finish = tables::finish(&settings, leaves);
+        let generative = if changes.get("generative").is_some() { settings.generative } else { finish.generative };
+        Settings { seed: settings.seed + trees as u64, generative, ..finish }
+    });
+    let of_trees = trees.saturating_mul(settings.steps);
+    let all = of_trees.saturating_add(finish.as_ref().map_or(0, |finish| finish.steps));
     let mut models = Vec::with_capacity(trees);
     for tree in 0..trees {
         let trainer = py.detach(|| pool.install(|| start(tree)))?;
+        py.check_signals()?;
         models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree * settings.steps, all))?);
     }
     let side_by_side = || {
@@ -95,6 +106,7 @@ pub fn train(
         sumout::Model::mixture(vec![trees, clusters])
     };
     let mut model = py.detach(|| pool.install(side_by_side)).map_err(exception)?;
+    py.check_signals()?;
     if let Some(finish) = finish {
         let trainer = pool.install(|| Trainer::with_model(model, finish)).map_err(exception)?;
         model = learn(py, trainer, &data, (device, &pool), heard.as_ref(), (of_trees, all))?;

@@ -21,6 +21,9 @@ from sumout.progress import Bar
 # Weights that are whole numbers become repeated rows, up to so many numbers in all.
 MOST_REPEATED = 100_000_000
 
+# Threads of a model: more than any machine has use for, fewer than would stop it.
+MOST_THREADS = 1024
+
 
 class TMM(BaseEstimator):
     """A Tensorial Mixture Model over the columns of a table or the pixels of images; NaN is missing.
@@ -198,6 +201,8 @@ class TMM(BaseEstimator):
             return int(wanted) if wanted.isdigit() else 0
         if self.n_jobs == 0:
             raise ValueError("n_jobs: expected a number of threads, -1 for one a core, or None, got 0")
+        if self.n_jobs > MOST_THREADS:
+            raise ValueError(f"n_jobs: expected at most {MOST_THREADS} threads, got {self.n_jobs}")
         if self.n_jobs < -1:
             return max(1, (os.cpu_count() or 1) + 1 + self.n_jobs)
         return max(0, self.n_jobs)

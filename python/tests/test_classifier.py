@@ -43,7 +43,10 @@ def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
     model = TMMClassifier(trees=2, steps=1, random_state=0).fit(X, y)
     assert [len(tree["positions"]) for tree in trees(model)] == [4, 4, 1]
     assert model.score(X, y) > 0.9  # the trees have learned nothing yet
-    assert json.loads(model.model_.about)["training"]["finish"]["steps"] == 1  # together
+    finish = json.loads(model.model_.about)["training"]["finish"]  # together
+    assert (finish["steps"], finish["generative"]) == (1, 0.0)
+    model = TMMClassifier(trees=1, steps=1, generative=2.0).fit(X, y)
+    assert json.loads(model.model_.about)["training"]["finish"]["generative"] == 2.0
     assert len(trees(TMMDensity(trees=2, steps=1).fit(X))) == 2
     assert len(trees(TMMClassifier(image_shape=(2, 2), trees=2, steps=1).fit(X, y))) == 2
     assert len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2  # 4,050 rows

@@ -94,6 +94,8 @@ def test_weights():
         ({"channels": 2.5}, "channels: expected a whole number from 1, got 2.5"),
         ({"trees": "two"}, 'trees: expected a whole number from 1, got "two"'),
         ({"n_jobs": 0}, "n_jobs: expected"),
+        ({"n_jobs": 100_000}, "n_jobs: expected at most 1024 threads, got 100000"),
+        ({"trees": 2**40}, "trees: expected at most 1000, got 1099511627776"),
         ({"device": "tpu"}, "device: expected cpu, cuda or cuda:1, got tpu"),
         ({"image_shape": (2, 2)}, "image_shape"),
         ({"image_shape": (3,)}, "image_shape: expected (height, width)"),
