@@ -2,7 +2,7 @@
 //!
 //! Tiles multiply bf16, numbers of 8 bits. An f32 has 24, so it is cut into parts, `x = h + m + l`, and a product is a
 //! sum of products of parts. [`Parts::Three`] takes all that matters to f32, `hh + hm + mh + mm + hl + lh`, and errs less
-//! than a loop over f32 does; [`Parts::Two`] takes `hh + hm + mh`, to 2⁻¹⁷ of each term, for derivatives in training.
+//! than a loop over f32 does; [`Parts::Two`] takes `hh + hm + mh`, to 2⁻¹⁵ of each term, for derivatives in training.
 //! Sums are f32. Tiles know no subnormal numbers, so what is to be cut is scaled first, by a power of two.
 //!
 //! ```text
@@ -23,10 +23,14 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+/// Derivatives reach [`TINY`](crate::product::TINY)'s inverse: scaled down so far that their sums stay in f32 though
+/// what they are multiplied by is scaled up.
+pub(crate) const DERIVATIVE: f32 = 1.0 / 4096.0;
+
 /// How exact a product is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// 2⁻¹⁷ of each term.
+    /// 2⁻¹⁵ of each term, at worst.
     Two,
     /// As f32.
     Three,
@@ -102,9 +106,9 @@ pub(crate) fn multiply(
     next: [&[f32]; 2],
 ) {
     assert!(left.rows == out.len() && available());
-    assert!(out.iter().all(|row| row.len() >= panels * PANEL));
+    assert!(out.iter().all(|row| row.len() >= panels * PANEL) && right.is_whole());
     if left.rows > 0 && left.steps > 0 && panels > 0 {
-        // SAFETY: the instructions are there, and every row of `out` is long enough.
+        // SAFETY: the instructions are there, every row of `out` is long enough, and panels have 16 or 32 columns.
         ROOM.with_borrow_mut(|room| unsafe {
             match left.parts {
                 2 => multiply_parts::<2>(left, (panels, right, scale), (out, then), next, room),
@@ -426,6 +430,30 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Derivatives as large as any that is trusted, times weights of one, stay finite.
+    #[test]
+    fn the_largest_derivatives_fit() {
+        if !available() {
+            return;
+        }
+        let (largest, up) = (1.0 / crate::product::TINY, (1u64 << 24) as f32);
+        let (row, ones) = ([largest; STEP], [1.0; STEP * PANEL]);
+        let mut left = Left::default();
+        left.rows(Parts::Two, STEP, &[&row], DERIVATIVE);
+        let mut out = [0.0; PANEL];
+        let right = Right::Panels { depth: 1, numbers: &ones[..PANEL] };
+        multiply(&left, (1, right, up), (&mut [&mut out], Then::Replace), [&[], &[]]);
+        assert!(out.iter().all(|&sum| (sum / largest - 1.0).abs() < 1e-4), "{out:?}");
+    }
+
+    #[test]
+    fn narrow_panels_are_not_whole() {
+        for (wide, whole) in [(1, false), (HALF, true), (PANEL, true), (PANEL + 1, false)] {
+            let numbers = vec![1.0; 64 * wide];
+            assert_eq!(Right::Turned { columns: 64, panels: &[&numbers] }.is_whole(), whole, "{wide}");
         }
     }
 

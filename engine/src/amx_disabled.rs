@@ -2,6 +2,8 @@
 
 use crate::kernel::Then;
 
+pub(crate) const DERIVATIVE: f32 = 1.0;
+
 #[derive(Clone, Copy)]
 pub(crate) enum Parts {
     Two,

@@ -1,6 +1,6 @@
 //! The derivative by W: `dW[c,a] = Σ_b dψ_b(c) φ_b(a)`, panel by panel, as `mixing.rs` keeps W.
 
-use crate::amx::{self, Left, Parts, Right};
+use crate::amx::{self, DERIVATIVE, Left, Parts, Right};
 use crate::kernel::{HALF, PANEL, Product, Then, padded, panels};
 use pulp::Arch;
 
@@ -71,7 +71,7 @@ impl Mixed<'_> {
             gradient.resize(padded(columns) * wide, 0.0);
             let mut rows: Vec<_> = gradient.chunks_exact_mut(wide).collect();
             let right = Right::Rows { rows: dpsi, column: c };
-            amx::multiply(left, (1, right, 1.0), (&mut rows, Then::Replace), next);
+            amx::multiply(left, (1, right, DERIVATIVE), (&mut rows, Then::Replace), next);
             return gradient.truncate(columns * wide);
         }
         gradient.resize(columns * wide, 0.0);

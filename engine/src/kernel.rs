@@ -1,6 +1,6 @@
 //! The one hot loop: a product of small matrices, `out(r, ·) = Σ_k a(r, k) · b(k, ·)`, on a panel of columns.
 //!
-//! All three products of a level have this shape and none needs packing, because weights are kept in panels
+//! All three products of a level have this shape, and W need not be packed, because it is kept in panels
 //! ([`PANEL`] columns wide, see `mixing.rs`):
 //!
 //! ```text

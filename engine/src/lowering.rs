@@ -3,7 +3,7 @@
 //! Wᵀ is made when it is needed, 32 columns a time: kept beside W, it would cost more in memory traffic than its shuffles
 //! do.
 
-use crate::amx::{self, Parts, Right};
+use crate::amx::{self, DERIVATIVE, Parts, Right};
 use crate::kernel::{HALF, PANEL, Product, Then, padded, panels};
 use crate::mixing::Simplex;
 use crate::transpose::transpose_block;
@@ -78,7 +78,7 @@ fn downward_on_tiles(
     const SCALE: f32 = (1u64 << 24) as f32; // the least weight's parts are not too small then
     amx::with_left(|left| {
         let dpsi: Vec<_> = parts.iter().flat_map(|part| part.dpsi.chunks_exact(c_wide).take(part.count)).collect();
-        left.rows(exactness, c_wide, &dpsi, 1.0);
+        left.rows(exactness, c_wide, &dpsi, DERIVATIVE);
         let dphi = parts.iter_mut().flat_map(|part| part.dphi.chunks_exact_mut(width).take(part.count));
         let mut dphi: Vec<_> = dphi.collect();
         let right = Right::Turned { columns, panels };

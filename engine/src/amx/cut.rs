@@ -186,6 +186,16 @@ pub(crate) enum Right<'a> {
 }
 
 impl Right<'_> {
+    /// Whether turned panels have as many columns as are read.
+    pub(super) fn is_whole(&self) -> bool {
+        match *self {
+            Right::Turned { columns, panels } => {
+                panels.iter().all(|panel| [PANEL, HALF].map(|wide| wide * columns).contains(&panel.len()))
+            }
+            _ => true, // their slices are measured where they are cut
+        }
+    }
+
     /// Cuts some of the pairs of terms of a panel, counted through its steps.
     ///
     /// # Safety
