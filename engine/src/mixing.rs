@@ -170,7 +170,7 @@ impl Simplex {
         self.weights[matrix * self.columns * padded(self.rows) + panel_place(self.rows, self.columns, c, a)]
     }
 
-    /// ψ = W φ for `count` rows: φ is (count, padded A), ψ is (count, padded C).
+    /// ψ = W φ for `count` rows: φ is (count, padded A) and at most about one, ψ is (count, padded C).
     pub fn upward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
         self.upward_into(arch, matrix, &mut [Raised { count, phi, psi }], Then::Replace);
     }
