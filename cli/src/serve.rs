@@ -7,6 +7,7 @@ pub mod problem;
 pub mod limits;
 pub mod log;
 pub mod metrics;
+pub mod formats;
 pub mod cells;
 pub mod json;
 pub mod stream;

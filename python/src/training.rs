@@ -60,14 +60,7 @@ pub fn train(
     let kinds: Vec<Kind> = categories.iter().map(kind).collect();
     let about: About = parse(about)?;
     let (plan, changes): (Value, Value) = (parse(plan)?, parse(settings)?);
-    let usual = match data.labels.len() {
-        MANY_IMAGES.. if image_shape.is_some() => 1,
-        rows => tables::trees(rows),
-    };
-    let trees = size(&plan, "trees")?.unwrap_or(usual);
-    if trees > MOST_TREES {
-        return Err(PyValueError::new_err(format!("trees: expected at most {MOST_TREES}, got {trees}")));
-    }
+    let trees = trees_of(&plan, data.labels.len(), image_shape.is_some())?;
     let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
     let settings = laid_over(&chosen.settings, &changes)?;
     let start = |tree: usize| -> PyResult<Trainer> {
@@ -84,34 +77,52 @@ pub fn train(
         None if prior.len() > 1 => tables::clusters(&kinds, data.values),
         _ => None,
     };
-    let finish = beside.map(|leaves| {
+    let together = beside.map(|leaves| {
         let finish = tables::finish(&settings, leaves);
         let generative = if changes.get("generative").is_some() { settings.generative } else { finish.generative };
-        Settings { seed: settings.seed + trees as u64, generative, ..finish }
+        (leaves, Settings { seed: settings.seed + trees as u64, generative, ..finish })
     });
     let of_trees = trees.saturating_mul(settings.steps);
-    let all = of_trees.saturating_add(finish.as_ref().map_or(0, |finish| finish.steps));
+    let all = of_trees.saturating_add(together.as_ref().map_or(0, |(_, finish)| finish.steps));
     let mut models = Vec::with_capacity(trees);
     for tree in 0..trees {
         let trainer = py.detach(|| pool.install(|| start(tree)))?;
         py.check_signals()?;
-        models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (tree * settings.steps, all))?);
+        let before = tree.saturating_mul(settings.steps);
+        models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (before, all))?);
     }
-    let side_by_side = || {
-        let mut trees = sumout::Model::mixture(models)?;
-        let Some(leaves) = beside else { return Ok(trees) };
-        trees.about.training["clusters"] = json!(leaves);
-        trees.about.training["finish"] = json!(finish);
-        let clusters = class_clusters(&trees, &data, &leaves, settings.seed)?;
-        sumout::Model::mixture(vec![trees, clusters])
-    };
-    let mut model = py.detach(|| pool.install(side_by_side)).map_err(exception)?;
+    let join = || side_by_side(models, &data, together.as_ref(), settings.seed);
+    let mut model = py.detach(|| pool.install(join)).map_err(exception)?;
     py.check_signals()?;
-    if let Some(finish) = finish {
+    if let Some((_, finish)) = together {
         let trainer = pool.install(|| Trainer::with_model(model, finish)).map_err(exception)?;
         model = learn(py, trainer, &data, (device, &pool), heard.as_ref(), (of_trees, all))?;
     }
     Model::new(model)?.on(device)
+}
+
+/// How many trees are trained: as the plan says, or as many as suit the rows.
+fn trees_of(plan: &Value, rows: usize, images: bool) -> PyResult<usize> {
+    let usual = if images && rows >= MANY_IMAGES { 1 } else { tables::trees(rows) };
+    let trees = size(plan, "trees")?.unwrap_or(usual);
+    let wrong = || PyValueError::new_err(format!("trees: expected at most {MOST_TREES}, got {trees}"));
+    (trees <= MOST_TREES).then_some(trees).ok_or_else(wrong)
+}
+
+/// Trees as one model; beside them, with as much weight, clusters of every class, if those are wanted: their leaves, and
+/// how all are to be trained on together.
+fn side_by_side(
+    trees: Vec<sumout::Model>,
+    data: &Data<'_>,
+    together: Option<&(LeafStart, Settings)>,
+    seed: u64,
+) -> sumout::Result<sumout::Model> {
+    let mut trees = sumout::Model::mixture(trees)?;
+    let Some((leaves, finish)) = together else { return Ok(trees) };
+    trees.about.training["clusters"] = json!(leaves);
+    trees.about.training["finish"] = json!(finish);
+    let clusters = class_clusters(&trees, data, leaves, seed)?;
+    sumout::Model::mixture(vec![trees, clusters])
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.

@@ -3,9 +3,10 @@
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use super::answers::{Block, Format, Parts, Writer};
+use super::answers::{Block, Parts, Writer};
 use super::arrow::read::Arrow;
 use super::engine::{Answer, BATCH, Question, Reply};
+use super::formats::Format;
 use super::json;
 use super::limits::{Limits, MOST_DRAWS, STREAMS};
 use super::problem::Problem;

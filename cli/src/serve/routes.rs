@@ -1,6 +1,6 @@
 //! What can be asked for, and what every request passes on its way in and out.
 
-use super::answers::Format;
+use super::formats::Format;
 use super::gate::{Gate, harden};
 use super::limits::Limits;
 use super::log::Log;

@@ -1,7 +1,8 @@
 //! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that nobody sent.
 
-use super::answers::{Block, Format, Parts, Writer};
+use super::answers::{Block, Parts, Writer};
 use super::engine::{Answer, Question};
+use super::formats::Format;
 use super::limits::{Limits, MOST_SAMPLES};
 use super::neurons::Ask;
 use super::problem::Problem;
