@@ -34,6 +34,7 @@ pub mod learning;
 pub mod settings;
 pub mod clusters;
 pub mod augment;
+mod draws;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 #[cfg(not(feature = "cuda"))]

@@ -3,10 +3,10 @@
 //! All randomness is a function of (seed, step, row of the batch), so a run that was stopped goes on to the same bits,
 //! with any number of threads.
 
-use crate::augment::Turn;
-use crate::batch::{Batch, CHUNK, Dropped, words};
+use crate::batch::Batch;
 use crate::circuit::{Activations, Keep};
 use crate::cuda::Training;
+use crate::draws::{drop_nodes, lay_rows, pick};
 use crate::error::{Error, Result};
 use crate::guard::{Counts, Given, add_leaf_flows, recompute};
 use crate::learning::Learned;
@@ -15,7 +15,6 @@ use crate::loss::{Loss, Target, loss_and_seeds};
 use crate::mixing::{Mixing, Simplex};
 use crate::model::{Column, Model};
 use crate::optim::{Moments, Rule, Step, update_family, update_mixing};
-use crate::random::{Purpose, Stream};
 use crate::reference;
 use crate::root::ScoreGuard;
 use crate::start::start_leaves;
@@ -231,8 +230,8 @@ impl Trainer {
 
     fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
         self.fill(data);
-        let dropped = self.drop_nodes();
         let structure = &self.model.structure;
+        let dropped = drop_nodes(structure, &self.settings, self.step);
         self.activations.upward(structure, &self.prepared, &self.batch, &dropped, Keep::Everything);
         let target = match self.settings.rule {
             Rule::Em => Target::Likelihood,
@@ -285,8 +284,7 @@ impl Trainer {
 
     /// The rows of this step: shuffled, shifted, with random holes.
     fn fill(&mut self, data: &Data<'_>) {
-        let (size, seed, step) = (self.settings.batch, self.settings.seed, self.step as u32);
-        let structure = &self.model.structure;
+        let (size, seed, structure) = (self.settings.batch, self.settings.seed, &self.model.structure);
         let width = structure.width();
         let rows = data.values.len() / width;
         let picked: Vec<usize> = (0..size).map(|b| pick(&mut self.order, seed, self.step * size + b, rows)).collect();
@@ -295,60 +293,9 @@ impl Trainer {
         self.weights.clear();
         self.weights.extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        let placements = &self.placements;
-        let kinds = structure.row_kinds();
-        let Settings { rotate, stretch, drop_inputs, drop_varied, .. } = self.settings;
-        let frame = structure.frame.as_ref().filter(|_| self.settings.turns());
-        let turn = frame.map(|frame| (frame, &kinds[..], rotate, stretch));
-        self.batch.fill_rows(|b, frame| {
-            let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
-            let mut random = Stream::new(seed, Purpose::Augment, step, b as u32);
-            let columns = match placements.len() {
-                1 => &placements[0],
-                count => &placements[random.below(count)],
-            };
-            let drop = if drop_varied { (2.0 * drop_inputs * holes.uniform()).min(1.0) } else { drop_inputs };
-            let threshold = (drop * 4_294_967_296.0) as u64;
-            let row = &data.values[picked[b] * width..(picked[b] + 1) * width];
-            let turned = turn.map(|(frame, kinds, rotate, stretch)| {
-                let mut turned = vec![0.0; width];
-                Turn::draw(rotate, stretch, &mut random).apply(frame, |channel| kinds[channel], row, &mut turned);
-                turned
-            });
-            let numbers = turned.as_deref().unwrap_or(row).iter().zip(columns);
-            match threshold {
-                0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
-                _ => numbers.for_each(|(&x, column)| {
-                    if u64::from(holes.next_u32()) >= threshold {
-                        column.put(x, frame);
-                    }
-                }),
-            }
+        lay_rows(&mut self.batch, structure, &self.placements, &self.settings, self.step, |b| {
+            &data.values[picked[b] * width..(picked[b] + 1) * width]
         });
-    }
-
-    /// Nodes to sum out at this step, by tree and layer.
-    fn drop_nodes(&self) -> Vec<Vec<Dropped>> {
-        let rows = self.settings.batch;
-        let word_count = words(rows);
-        let trees = &self.model.structure.trees;
-        let layers = |t: usize| self.settings.drop_nodes.len().min(trees[t].levels.len() + 1);
-        let empty = |t: usize| (0..layers(t)).map(|l| vec![0; trees[t].nodes(l) * word_count]).collect();
-        let mut masks: Vec<Vec<Dropped>> = (0..trees.len()).map(empty).collect();
-        if self.settings.drop_nodes.iter().all(|&p| p == 0.0) {
-            return masks;
-        }
-        for b in 0..rows {
-            let mut random = Stream::new(self.settings.seed, Purpose::Nodes, self.step as u32, b as u32);
-            for tree_masks in &mut masks {
-                for (mask, &p) in tree_masks.iter_mut().zip(&self.settings.drop_nodes).filter(|(_, p)| **p > 0.0) {
-                    for node in mask.chunks_exact_mut(word_count) {
-                        node[b / CHUNK] |= u64::from(random.chance(p)) << (b % CHUNK);
-                    }
-                }
-            }
-        }
-        masks
     }
 
     /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
@@ -405,15 +352,4 @@ pub(crate) fn with_simplexes(leaves: &Weights, prepared: &Prepared) -> Weights {
     }
     weights.classes = prepared.classes.to_mixing();
     weights
-}
-
-/// Row `place` of the endless shuffled sequence: every epoch is a permutation of its own.
-pub(crate) fn pick(order: &mut Vec<(usize, Vec<u32>)>, seed: u64, place: usize, rows: usize) -> usize {
-    let epoch = place / rows;
-    if !order.iter().any(|(known, _)| *known == epoch) {
-        order.retain(|(known, _)| known + 1 == epoch);
-        order.push((epoch, Stream::new(seed, Purpose::Shuffle, epoch as u32, 0).permutation(rows)));
-    }
-    let permutation = order.iter().find(|(known, _)| *known == epoch).map(|(_, permutation)| permutation);
-    permutation.map_or(0, |permutation| permutation[place % rows] as usize)
 }

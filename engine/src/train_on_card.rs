@@ -2,12 +2,13 @@
 
 use crate::cuda::{Placing, Training};
 use crate::device::{Device, Precision};
+use crate::draws::pick;
 use crate::error::{Error, Result};
 use crate::leaves::Table;
 use crate::loss::Loss;
 use crate::settings::Data;
 use crate::structure::OUTSIDE;
-use crate::train::{Memory, Proceed, Progress, Trainer, pick};
+use crate::train::{Memory, Proceed, Progress, Trainer};
 use crate::weights::{Prepared, Weights};
 
 impl Trainer {
