@@ -36,7 +36,9 @@ fn draw(labels: &[i64], each: usize, seed: u64) -> Vec<usize> {
     let mut random = SplitMix64(seed);
     let mut drawn = Vec::new();
     for class in 0..10 {
-        let mut rows: Vec<usize> = (0..labels.len()).filter(|&row| labels[row] == class).collect();
+        let mut rows: Vec<usize> = (0..labels.len())
+            .filter(|&row| labels[row] == class)
+            .collect();
         for i in 0..each {
             let j = i + random.below(rows.len() - i);
             rows.swap(i, j);
@@ -48,18 +50,42 @@ fn draw(labels: &[i64], each: usize, seed: u64) -> Vec<usize> {
 }
 
 fn main() -> Result<()> {
-    let folder = PathBuf::from(std::env::args().nth(1).context("expected the folder to write to")?);
-    for (split, prefix, each, seed) in [(Split::Train, "train", 500, 1), (Split::Test, "t10k", 100, 2)] {
-        let table = datasets::read("mnist", &Request { split, ..Request::default() })?;
+    let folder = PathBuf::from(
+        std::env::args()
+            .nth(1)
+            .context("expected the folder to write to")?,
+    );
+    for (split, prefix, each, seed) in [
+        (Split::Train, "train", 500, 1),
+        (Split::Test, "t10k", 100, 2),
+    ] {
+        let table = datasets::read(
+            "mnist",
+            &Request {
+                split,
+                ..Request::default()
+            },
+        )?;
         let labels = table.labels.context("expected labels")?;
         ensure!(table.layout.width == 784, "expected images of 28×28");
         let rows = draw(&labels, each, seed);
-        let pixels: Vec<u8> =
-            rows.iter().flat_map(|&row| &table.values[row * 784..(row + 1) * 784]).map(|&x| x as u8).collect();
+        let pixels: Vec<u8> = rows
+            .iter()
+            .flat_map(|&row| &table.values[row * 784..(row + 1) * 784])
+            .map(|&x| x as u8)
+            .collect();
         let classes: Vec<u8> = rows.iter().map(|&row| labels[row] as u8).collect();
         let count = rows.len() as u32;
-        write(&folder, &format!("{prefix}-images-idx3-ubyte.gz"), &idx::encode(&[count, 28, 28], &pixels))?;
-        write(&folder, &format!("{prefix}-labels-idx1-ubyte.gz"), &idx::encode(&[count], &classes))?;
+        write(
+            &folder,
+            &format!("{prefix}-images-idx3-ubyte.gz"),
+            &idx::encode(&[count, 28, 28], &pixels),
+        )?;
+        write(
+            &folder,
+            &format!("{prefix}-labels-idx1-ubyte.gz"),
+            &idx::encode(&[count], &classes),
+        )?;
     }
     Ok(())
 }
@@ -67,12 +93,19 @@ fn main() -> Result<()> {
 /// Gzip without name or time, so that the bytes depend on nothing else.
 fn write(folder: &std::path::Path, name: &str, bytes: &[u8]) -> Result<()> {
     let mut staged = Staged::create(&folder.join(name))?;
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let mut encoder = GzBuilder::new()
+        .mtime(0)
+        .write(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     let packed = encoder.finish()?;
     staged.write_all(&packed)?;
     staged.commit()?;
-    let sum = |bytes: &[u8]| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let sum = |bytes: &[u8]| {
+        Sha256::digest(bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
     writeln!(
         io::stdout(),
         "{name}: {} bytes, gzip undone {}\n  {}\n  {}",

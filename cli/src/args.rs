@@ -1,6 +1,8 @@
 //! What can be typed.
 
-use crate::{bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, serve, train};
+use crate::{
+    bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, serve, train,
+};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 

@@ -8,17 +8,20 @@ use serde::Serialize;
 use std::io::Write;
 use std::time::Instant;
 use sumout::Model;
-use sumout::batch::Batch;
-use sumout::circuit::{Activations, Keep};
-use sumout::cuda::Scoring;
-use sumout::device::{Device, Precision, Upward};
-use sumout::kernel::arch;
-use sumout::mixing::{Mixing, Simplex};
-use sumout::presets::{Preset, preset};
+use sumout::arithmetic::matmul::arch;
+use sumout::circuit::activations::{Activations, Keep};
+use sumout::circuit::outputs::Upward;
+use sumout::circuit::underflow::ScoreGuard;
+use sumout::device::{Device, Precision};
+use sumout::gpu::Scoring;
+use sumout::layers::mixing::{Mixing, Simplex};
+use sumout::layers::weights::Prepared;
 use sumout::random::{Purpose, Stream};
-use sumout::root::ScoreGuard;
-use sumout::train::{Data, Proceed, Settings, Trainer};
-use sumout::weights::Prepared;
+use sumout::recipes::presets::{Preset, preset};
+use sumout::rows::batch::Batch;
+use sumout::training::data::Data;
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 /// Measure how fast this machine trains and scores a preset
 ///
@@ -67,11 +70,15 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let mut preset = preset(&args.preset)?;
     for tree in &mut preset.structure.trees {
         tree.components *= args.wider;
-        tree.levels.iter_mut().for_each(|level| level.channels *= args.wider);
+        tree.levels
+            .iter_mut()
+            .for_each(|level| level.channels *= args.wider);
     }
     preset.structure.check()?;
     if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
-        return Err(mistake("expected a batch from 1 to 65536 rows, and at least one round of one step"));
+        return Err(mistake(
+            "expected a batch from 1 to 65536 rows, and at least one round of one step",
+        ));
     }
     let (device, precision) = args.chosen.ready(Precision::Tf32)?;
     let edges = preset.structure.multiply_adds();
@@ -96,17 +103,40 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         match (args.json, line.gflop_per_s) {
             (true, _) => writeln!(out, "{}", serde_json::to_string(&line)?)?,
             (false, Some(gflop_per_s)) => writeln!(out, "{job:<13} {gflop_per_s:>10.1} GFLOP/s")?,
-            (false, None) => writeln!(out, "{job:<13} {:>10.1} samples/s", rate(args.batch as f64))?,
+            (false, None) => {
+                writeln!(out, "{job:<13} {:>10.1} samples/s", rate(args.batch as f64))?
+            }
         }
         out.flush().context("standard output")
     };
     let random = RandomImages::new(&preset, args.batch);
-    let holes = Settings { batch: args.batch, steps: 1_000_000, ..preset.settings.clone() };
-    let open = Settings { drop_inputs: 0.0, drop_nodes: vec![], shift: 0, ..holes.clone() };
+    let holes = Settings {
+        batch: args.batch,
+        steps: 1_000_000,
+        ..preset.settings.clone()
+    };
+    let open = Settings {
+        drop_inputs: 0.0,
+        drop_nodes: vec![],
+        shift: 0,
+        ..holes.clone()
+    };
     if let Device::Cuda(ordinal) = device {
-        say("train", train_on_card(args, &random, open, (device, precision))?, None)?;
-        say("train-preset", train_on_card(args, &random, holes, (device, precision))?, None)?;
-        return say("score", score_on_card(args, &random, (ordinal, precision))?, None);
+        say(
+            "train",
+            train_on_card(args, &random, open, (device, precision))?,
+            None,
+        )?;
+        say(
+            "train-preset",
+            train_on_card(args, &random, holes, (device, precision))?,
+            None,
+        )?;
+        return say(
+            "score",
+            score_on_card(args, &random, (ordinal, precision))?,
+            None,
+        );
     }
     say("train", train(args, &random, open)?, None)?;
     say("train-preset", train(args, &random, holes)?, None)?;
@@ -128,9 +158,17 @@ impl RandomImages {
         let rows = 4 * batch.max(256);
         let mut model = Model::random(preset.structure.clone(), 1.0, 1);
         model.scaling = preset.scaling.clone();
-        let values = (0..rows * preset.structure.width()).map(|_| random.below(256) as f32).collect();
-        let labels = (0..rows).map(|row| (row % preset.structure.classes) as i64).collect();
-        Self { model, values, labels }
+        let values = (0..rows * preset.structure.width())
+            .map(|_| random.below(256) as f32)
+            .collect();
+        let labels = (0..rows)
+            .map(|row| (row % preset.structure.classes) as i64)
+            .collect();
+        Self {
+            model,
+            values,
+            labels,
+        }
     }
 }
 
@@ -155,7 +193,8 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
-    let (mut activations, mut frame, guard) = (Activations::new(), Batch::default(), ScoreGuard::default());
+    let (mut activations, mut frame, guard) =
+        (Activations::new(), Batch::default(), ScoreGuard::default());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
@@ -167,7 +206,12 @@ fn score(args: &Args, random: &RandomImages) -> f64 {
 }
 
 /// Seconds of a step on a GPU that has the data.
-fn train_on_card(args: &Args, random: &RandomImages, settings: Settings, on: (Device, Precision)) -> Result<f64> {
+fn train_on_card(
+    args: &Args,
+    random: &RandomImages,
+    settings: Settings,
+    on: (Device, Precision),
+) -> Result<f64> {
     let data = Data::new(&random.values, &random.labels);
     let mut trainer = Trainer::new(random.model.clone(), settings, &data)?;
     trainer.use_device(on.0, on.1)?;
@@ -180,7 +224,11 @@ fn train_on_card(args: &Args, random: &RandomImages, settings: Settings, on: (De
             }
             (start, rounds) = (Instant::now(), rounds + 1);
         }
-        if rounds > args.rounds { Proceed::Stop } else { Proceed::Continue }
+        if rounds > args.rounds {
+            Proceed::Stop
+        } else {
+            Proceed::Continue
+        }
     })?;
     Ok(best)
 }
@@ -189,11 +237,25 @@ fn train_on_card(args: &Args, random: &RandomImages, settings: Settings, on: (De
 fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> Result<f64> {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
-    let mut scoring = Scoring::new(on, &model.structure, &model.weights, &prepared, args.batch, false)?;
+    let mut scoring = Scoring::new(
+        on,
+        &model.structure,
+        &model.weights,
+        &prepared,
+        args.batch,
+        false,
+    )?;
     let mut frame = Batch::default();
-    model.fill(&random.values[..args.batch * model.structure.width()], (0, 0), &mut frame);
+    model.fill(
+        &random.values[..args.batch * model.structure.width()],
+        (0, 0),
+        &mut frame,
+    );
     scoring.lay(&frame)?;
-    let round = Args { steps: 1, ..args.clone() };
+    let round = Args {
+        steps: 1,
+        ..args.clone()
+    };
     let seconds = best_of(&round, || {
         (0..args.steps).try_for_each(|_| scoring.queue(Upward::Scores))?;
         Ok(scoring.wait()?)
@@ -206,19 +268,29 @@ fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> 
 fn limit(args: &Args) -> (f64, f64) {
     const SIDE: usize = 2048;
     const ROWS: usize = 256; // of a task, so that a panel is used often before the next one comes
-    let args = Args { steps: args.steps.min(5), ..args.clone() };
+    let args = Args {
+        steps: args.steps.min(5),
+        ..args.clone()
+    };
     let arch = arch();
     let measure = |depth: usize| {
         let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)));
         let (phi, mut psi) = (vec![0.5; SIDE * depth], vec![0.0; SIDE * SIDE]);
         let measured = best_of(&args, || {
-            let rows = psi.par_chunks_mut(ROWS * SIDE).zip(phi.par_chunks(ROWS * depth));
+            let rows = psi
+                .par_chunks_mut(ROWS * SIDE)
+                .zip(phi.par_chunks(ROWS * depth));
             rows.for_each(|(psi, phi)| simplex.upward(arch, 0, ROWS, phi, psi));
             Ok(())
         });
-        (measured.unwrap_or(f64::INFINITY), 2.0 * (SIDE * SIDE * depth) as f64) // a product cannot fail
+        (
+            measured.unwrap_or(f64::INFINITY),
+            2.0 * (SIDE * SIDE * depth) as f64,
+        ) // a product cannot fail
     };
     let rate = |&(seconds, flops): &(f64, f64)| flops / seconds;
     let all = [256, 512, 1024, SIDE].map(measure);
-    all.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).unwrap_or((f64::INFINITY, 0.0))
+    all.into_iter()
+        .max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        .unwrap_or((f64::INFINITY, 0.0))
 }

@@ -36,7 +36,9 @@ pub mod download;
 
 pub use output::{Output, OutputFormat, fields_of};
 pub use records::{Field, FieldKind, Value, Written};
-pub use table::{Chunk, Column, ColumnKind, Keep, Kept, Layout, Request, Rows, Shape, Split, Table};
+pub use table::{
+    Chunk, Column, ColumnKind, Keep, Kept, Layout, Request, Rows, Shape, Split, Table,
+};
 
 use crate::digits;
 use crate::mistake::mistake;
@@ -78,9 +80,13 @@ pub fn open(input: &str, request: &Request) -> Result<Rows> {
     match catalog::find(input) {
         Some(set) => match download::on_this_machine(set) {
             Some((folder, _)) => open_folder(&folder, request),
-            None => Err(mistake(format!("{input} is not on this machine yet; `sumout data get {input}` fetches it"))),
+            None => Err(mistake(format!(
+                "{input} is not on this machine yet; `sumout data get {input}` fetches it"
+            ))),
         },
-        None => Err(mistake(format!("cannot read {input}: there is no such file, folder or data set"))),
+        None => Err(mistake(format!(
+            "cannot read {input}: there is no such file, folder or data set"
+        ))),
     }
 }
 
@@ -88,15 +94,19 @@ pub fn open(input: &str, request: &Request) -> Result<Rows> {
 pub fn read(input: &str, request: &Request) -> Result<Table> {
     let table = open(input, request)?.collect_table()?;
     if table.values.is_empty() {
-        return Err(mistake(format!("{input}: expected at least one row, got none")));
+        return Err(mistake(format!(
+            "{input}: expected at least one row, got none"
+        )));
     }
     Ok(table)
 }
 
 /// The digits that came with the program.
 pub fn open_digits(request: &Request) -> Result<Rows> {
-    let [images, labels] = digits::files(request.split == Split::Test)
-        .map(|file| Origin::Memory { name: format!("{} of the digits", file.name), bytes: file.bytes.into() });
+    let [images, labels] = digits::files(request.split == Split::Test).map(|file| Origin::Memory {
+        name: format!("{} of the digits", file.name),
+        bytes: file.bytes.into(),
+    });
     idx::open(&images, Some(&labels), request)
 }
 
@@ -115,15 +125,26 @@ fn open_file(path: &Path, request: &Request) -> Result<Rows> {
         Format::Npy => npy::open_file(path, request),
         Format::Npz => npz::open_file(path, request),
         Format::Png => png::open_file(path, request),
-        Format::Table(format) => columns::open(&Origin::File(path.to_owned()), Some(format), request),
+        Format::Table(format) => {
+            columns::open(&Origin::File(path.to_owned()), Some(format), request)
+        }
     }
 }
 
 /// By the ending of its name, or by its first bytes where the name says nothing.
 fn format_of(path: &Path) -> Result<Format> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
     let plain = Path::new(name.strip_suffix(".gz").unwrap_or(&name)).to_owned();
-    let by_name = match plain.extension().unwrap_or_default().to_str().unwrap_or_default() {
+    let by_name = match plain
+        .extension()
+        .unwrap_or_default()
+        .to_str()
+        .unwrap_or_default()
+    {
         "csv" | "tsv" => Some(Format::Table(columns::Format::Csv)),
         "jsonl" | "ndjson" => Some(Format::Table(columns::Format::JsonLines)),
         "parquet" => Some(Format::Table(columns::Format::Parquet)),
@@ -147,8 +168,12 @@ fn by_content(path: &Path) -> Result<Format> {
         _ if norb::begins(start) => Format::Norb,
         [0, 0, 8..=14, 1..=4, ..] => Format::Idx,
         _ => {
-            let endings = ".csv, .jsonl, .npy, .npz, .png, .parquet, .mat (small NORB) or an IDX file";
-            return Err(mistake(format!("{}: expected {endings}, got something else", path.display())));
+            let endings =
+                ".csv, .jsonl, .npy, .npz, .png, .parquet, .mat (small NORB) or an IDX file";
+            return Err(mistake(format!(
+                "{}: expected {endings}, got something else",
+                path.display()
+            )));
         }
     })
 }
@@ -193,35 +218,69 @@ mod tests {
             assert_eq!(of("unnamed", start).unwrap(), format, "{start:?}");
         }
         let error = of("a.docx", b"hello").unwrap_err().to_string();
-        assert!(error.ends_with("or an IDX file, got something else"), "{error}");
+        assert!(
+            error.ends_with("or an IDX file, got something else"),
+            "{error}"
+        );
     }
 
     #[test]
     fn the_digits_are_all_there() {
         for (split, each) in [(Split::Train, 500), (Split::Test, 100)] {
-            let table = open_digits(&Request { split, ..Request::default() }).unwrap().collect_table().unwrap();
-            assert_eq!(table.layout.shape, Some(Shape { height: 28, width: 28, channels: 1 }));
+            let table = open_digits(&Request {
+                split,
+                ..Request::default()
+            })
+            .unwrap()
+            .collect_table()
+            .unwrap();
+            assert_eq!(
+                table.layout.shape,
+                Some(Shape {
+                    height: 28,
+                    width: 28,
+                    channels: 1
+                })
+            );
             let labels = table.labels.as_ref().unwrap();
-            assert!((0..10).all(|class| labels.iter().filter(|&&label| label == class).count() == each));
+            assert!(
+                (0..10).all(|class| labels.iter().filter(|&&label| label == class).count() == each)
+            );
             assert_eq!((table.rows(), table.classes()), (10 * each, 10));
             let ink = table.values.iter().sum::<f32>() / table.values.len() as f32;
-            assert!((30.0..36.0).contains(&ink), "MNIST's mean is 33.3, this is {ink}");
+            assert!(
+                (30.0..36.0).contains(&ink),
+                "MNIST's mean is 33.3, this is {ink}"
+            );
         }
-        let bytes: usize =
-            [false, true].iter().flat_map(|&test| digits::files(test)).map(|file| file.bytes.len()).sum();
+        let bytes: usize = [false, true]
+            .iter()
+            .flat_map(|&test| digits::files(test))
+            .map(|file| file.bytes.len())
+            .sum();
         assert!(bytes < 1_500_000, "{bytes}");
     }
 
     #[test]
     fn nothing_there_and_nothing_in_it() {
         let error = read("nowhere.csv", &Request::default()).unwrap_err();
-        assert_eq!(error.to_string(), "cannot read nowhere.csv: there is no such file, folder or data set");
+        assert_eq!(
+            error.to_string(),
+            "cannot read nowhere.csv: there is no such file, folder or data set"
+        );
         assert_eq!(crate::mistake::exit_code(&error), 2);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv").display().to_string();
         fs::write(&path, "a,b\n").unwrap();
         let error = read(&path, &Request::default()).unwrap_err().to_string();
-        assert!(error.ends_with("a.csv: expected at least one row, got none"), "{error}");
-        assert_eq!(open(&path, &Request::default()).unwrap().count(), 0, "no questions, no answers");
+        assert!(
+            error.ends_with("a.csv: expected at least one row, got none"),
+            "{error}"
+        );
+        assert_eq!(
+            open(&path, &Request::default()).unwrap().count(),
+            0,
+            "no questions, no answers"
+        );
     }
 }

@@ -19,10 +19,11 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use sumout::Model;
-use sumout::model_file;
-use sumout::queries::Predictor;
-use sumout::settings::Settings;
-use sumout::train::{Data, Proceed, Trainer};
+use sumout::model::model_file;
+use sumout::queries::predictor::Predictor;
+use sumout::training::data::Data;
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 /// Train on digits that come with the program, show what missing pixels cost, and write a page to look at
 ///
@@ -51,32 +52,64 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let (report, path) = (args.out.join("report.html"), args.out.join("model.sumout"));
     prepare(&args.out, &report)?;
     let train = datasets::read(crate::digits::NAME, &Request::default())?;
-    let mut test = datasets::read(crate::digits::NAME, &Request { split: Split::Test, ..Request::default() })?;
+    let mut test = datasets::read(
+        crate::digits::NAME,
+        &Request {
+            split: Split::Test,
+            ..Request::default()
+        },
+    )?;
     keep(&mut test, args.images);
     let mut settings = recipe::settings(args.seed);
     settings.steps = args.steps.unwrap_or(settings.steps);
     let steps = settings.steps;
-    say(&format!("Training on {} digits: {steps} steps of {} images", train.rows(), settings.batch));
+    say(&format!(
+        "Training on {} digits: {steps} steps of {} images",
+        train.rows(),
+        settings.batch
+    ));
     let model = learn(&train, settings)?;
     models::save(&path, &model_file::to_bytes(&model)?)?;
     let mut predictor = Predictor::new(model);
-    say(&format!("Asking about {} other digits with holes", test.rows()));
+    say(&format!(
+        "Asking about {} other digits with holes",
+        test.rows()
+    ));
     let scores = compare(args.seed, &train, &test, &mut predictor)?;
     let folder = args.out.display().to_string();
-    let run = Run { folder: &folder, learned: train.rows(), steps, seed: args.seed };
-    models::save(&report, page::write(&mut predictor, &test, &scores, &run)?.as_bytes())?;
+    let run = Run {
+        folder: &folder,
+        learned: train.rows(),
+        steps,
+        seed: args.seed,
+    };
+    models::save(
+        &report,
+        page::write(&mut predictor, &test, &scores, &run)?.as_bytes(),
+    )?;
     if let Some(picture) = &args.picture {
-        models::save(picture, &strip::draw(&gallery::completions(&mut predictor, &test, args.seed)?)?)?;
+        models::save(
+            picture,
+            &strip::draw(&gallery::completions(&mut predictor, &test, args.seed)?)?,
+        )?;
     }
     accuracy::print(&scores, out)?;
-    writeln!(out, "\nwrote {}  (open it in a browser)\nwrote {}", report.display(), path.display())?;
+    writeln!(
+        out,
+        "\nwrote {}  (open it in a browser)\nwrote {}",
+        report.display(),
+        path.display()
+    )?;
     Ok(())
 }
 
 /// Makes the folder. One that cannot be written to is better known before a minute of training.
 fn prepare(folder: &Path, report: &Path) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
-        return Err(mistake(format!("cannot make the folder {}: there is a file of that name", folder.display())));
+        return Err(mistake(format!(
+            "cannot make the folder {}: there is a file of that name",
+            folder.display()
+        )));
     }
     fs::create_dir_all(folder).map_err(|error| file_error("make the folder", folder, error))?;
     Staged::create(report).map(drop)
@@ -91,7 +124,9 @@ fn say(line: &str) {
 fn keep(test: &mut Table, images: Option<usize>) {
     let Some(images) = images else { return };
     test.values.truncate(images * test.layout.width);
-    test.labels.iter_mut().for_each(|labels| labels.truncate(images));
+    test.labels
+        .iter_mut()
+        .for_each(|labels| labels.truncate(images));
 }
 
 /// Trains with a live bar, or with lines where standard error is a file.
@@ -105,8 +140,11 @@ fn learn(train: &Table, settings: Settings) -> Result<Model> {
     });
     let data = Data::new(&train.values, train.labels.as_deref().unwrap_or_default());
     let mut report = Report::new(settings.steps, 0, settings.batch, settings.generative);
-    let mut lines: Box<dyn Write> =
-        if io::stderr().is_terminal() { Box::new(io::sink()) } else { Box::new(io::stderr()) };
+    let mut lines: Box<dyn Write> = if io::stderr().is_terminal() {
+        Box::new(io::sink())
+    } else {
+        Box::new(io::stderr())
+    };
     let mut trainer = Trainer::new(model, settings, &data)?;
     trainer.run(&data, None, &mut |_, progress| {
         let _ = report.step(progress, &mut lines); // nobody reads it: no reason to stop
@@ -117,15 +155,32 @@ fn learn(train: &Table, settings: Settings) -> Result<Model> {
 }
 
 /// The whole table.
-fn compare(seed: u64, train: &Table, test: &Table, predictor: &mut Predictor) -> Result<Vec<Score>> {
-    let neighbours = Neighbours::new(&train.values, train.labels.as_deref().unwrap_or_default(), train.layout.width);
+fn compare(
+    seed: u64,
+    train: &Table,
+    test: &Table,
+    predictor: &mut Predictor,
+) -> Result<Vec<Score>> {
+    let neighbours = Neighbours::new(
+        &train.values,
+        train.labels.as_deref().unwrap_or_default(),
+        train.layout.width,
+    );
     let kinds = accuracy::kinds();
     let bar = ProgressBar::new(kinds.len() as u64);
     let style = "{bar:24} {pos} of {len} kinds of holes  time left {eta}";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_style(
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
     let mut scores = Vec::new();
     for missing in kinds {
-        scores.push(accuracy::score(missing, test, seed, predictor, &neighbours)?);
+        scores.push(accuracy::score(
+            missing,
+            test,
+            seed,
+            predictor,
+            &neighbours,
+        )?);
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
 use sumout::device::{Device, Precision};
-use sumout::queries::Predictor;
+use sumout::queries::predictor::Predictor;
 
 /// What computes.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,17 +24,24 @@ pub struct Chosen {
 impl Chosen {
     /// What was asked for, where it is not the usual.
     pub fn words(&self) -> (Option<String>, Option<String>) {
-        (Some(self.device.clone()).filter(|device| device != "cpu"), self.precision.clone())
+        (
+            Some(self.device.clone()).filter(|device| device != "cpu"),
+            self.precision.clone(),
+        )
     }
 
     /// The device, ready to be used; `usual` is the precision where none is asked for.
     pub fn ready(&self, usual: Precision) -> Result<(Device, Precision)> {
         let device = match self.device.as_str() {
-            "auto" => sumout::cuda::first_usable().map_or(Device::Cpu, Device::Cuda),
-            name => name.parse().map_err(|error: sumout::Error| mistake(error.to_string()))?,
+            "auto" => sumout::gpu::first_usable().map_or(Device::Cpu, Device::Cuda),
+            name => name
+                .parse()
+                .map_err(|error: sumout::Error| mistake(error.to_string()))?,
         };
         let precision = match &self.precision {
-            Some(name) => name.parse().map_err(|error: sumout::Error| mistake(error.to_string()))?,
+            Some(name) => name
+                .parse()
+                .map_err(|error: sumout::Error| mistake(error.to_string()))?,
             None => usual,
         };
         if let Device::Cuda(ordinal) = device {
@@ -57,14 +64,19 @@ impl Chosen {
 /// Compiles the kernels of a GPU, or takes those that an earlier run has left in the user's cache.
 #[cfg(feature = "cuda")]
 fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
-    let name = sumout::cuda::kernels_name(ordinal, precision)?;
-    let Some(path) = cache().map(|folder| folder.join(format!("{name}.cubin"))) else { return Ok(()) };
+    let name = sumout::gpu::kernels_name(ordinal, precision)?;
+    let Some(path) = cache().map(|folder| folder.join(format!("{name}.cubin"))) else {
+        return Ok(());
+    };
     if let Ok(image) = std::fs::read(&path) {
-        sumout::cuda::offer_kernels(&name, image);
+        sumout::gpu::offer_kernels(&name, image);
         return Ok(());
     }
-    let image = sumout::cuda::compile_kernels(ordinal, precision)?;
-    if path.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
+    let image = sumout::gpu::compile_kernels(ordinal, precision)?;
+    if path
+        .parent()
+        .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+    {
         let _ = models::save(&path, &image); // a cache that cannot be written to costs seconds, no more
     }
     Ok(())
@@ -72,13 +84,14 @@ fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
 
 #[cfg(not(feature = "cuda"))]
 fn keep_kernels(_: usize, _: Precision) -> Result<()> {
-    Ok(sumout::cuda::count().map(drop)?)
+    Ok(sumout::gpu::count().map(drop)?)
 }
 
 /// The user's cache folder for kernels.
 #[cfg(feature = "cuda")]
 fn cache() -> Option<PathBuf> {
     let own = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = own.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    let cache =
+        own.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
     Some(cache.join("sumout").join("kernels"))
 }

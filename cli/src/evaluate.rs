@@ -11,9 +11,9 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 use sumout::Model;
-use sumout::kernel::log_sum_exp;
-use sumout::missing::{Grid, Missing};
-use sumout::queries::{Predictor, argmax_rows, shifts, softmax_rows};
+use sumout::arithmetic::math::log_sum_exp;
+use sumout::masks::{Grid, Missing};
+use sumout::queries::predictor::{Predictor, argmax_rows, shifts, softmax_rows};
 
 /// Accuracy and log-likelihood of a model, or of several that vote, under missing values
 ///
@@ -68,8 +68,12 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     check_members(&members)?;
     let grid = grid_of(members[0].1.model());
     for missing in &args.missing {
-        if matches!(missing, Missing::Squares { .. }) && members[0].1.model().structure.frame.is_none() {
-            return Err(mistake(format!("--missing {missing}: expected a model of images, got one of a table")));
+        if matches!(missing, Missing::Squares { .. })
+            && members[0].1.model().structure.frame.is_none()
+        {
+            return Err(mistake(format!(
+                "--missing {missing}: expected a model of images, got one of a table"
+            )));
         }
         missing.check_on(&grid)?;
     }
@@ -80,7 +84,10 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
             Some(_) => format!("less than the {side} pixels of the image"),
             None => "0 for a model of a table".to_owned(),
         };
-        return Err(mistake(format!("--shifts: expected {expected}, got {}", args.shifts)));
+        return Err(mistake(format!(
+            "--shifts: expected {expected}, got {}",
+            args.shifts
+        )));
     }
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::default(); args.missing.len()];
@@ -95,9 +102,17 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
             tally.count(&chunk, members.len());
         }
     }
-    let outcomes: Vec<Outcome> = args.missing.iter().zip(&tallies).map(|(m, tally)| tally.outcome(m)).collect();
+    let outcomes: Vec<Outcome> = args
+        .missing
+        .iter()
+        .zip(&tallies)
+        .map(|(m, tally)| tally.outcome(m))
+        .collect();
     if outcomes[0].n == 0 {
-        return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
+        return Err(mistake(format!(
+            "{}: expected at least one row, got none",
+            args.input.data
+        )));
     }
     tallies[0].far.say();
     print(&outcomes, args.json, out)
@@ -108,11 +123,14 @@ fn check_members(members: &[(&PathBuf, Predictor)]) -> Result<()> {
     let (first_path, first) = (members[0].0, layout_of(members[0].1.model()));
     for (path, member) in &members[1..] {
         let (layout, classes) = (layout_of(member.model()), member.model().structure.classes);
-        let same = (layout.width, &layout.columns, &layout.classes) == (first.width, &first.columns, &first.classes)
+        let same = (layout.width, &layout.columns, &layout.classes)
+            == (first.width, &first.columns, &first.classes)
             && classes == members[0].1.model().structure.classes;
         if !same {
             let (path, first) = (path.display(), first_path.display());
-            return Err(mistake(format!("{path}: expected a model of the same columns and classes as {first}")));
+            return Err(mistake(format!(
+                "{path}: expected a model of the same columns and classes as {first}"
+            )));
         }
     }
     Ok(())
@@ -140,14 +158,27 @@ struct Tally {
 
 impl Tally {
     /// What one member says about a chunk.
-    fn hear(&mut self, member: &mut Predictor, rows: &[f32], shifts: &[(isize, isize)]) -> Result<()> {
+    fn hear(
+        &mut self,
+        member: &mut Predictor,
+        rows: &[f32],
+        shifts: &[(isize, isize)],
+    ) -> Result<()> {
         let classes = member.model().structure.classes;
         let plain = member.log_joint(rows, &[(0, 0)])?;
-        self.log_marginals.push(plain.chunks_exact(classes).map(log_sum_exp).collect());
-        let mut posterior = if shifts.len() == 1 { plain } else { member.log_joint(rows, shifts)? };
+        self.log_marginals
+            .push(plain.chunks_exact(classes).map(log_sum_exp).collect());
+        let mut posterior = if shifts.len() == 1 {
+            plain
+        } else {
+            member.log_joint(rows, shifts)?
+        };
         softmax_rows(&mut posterior, &member.model().log_prior);
         self.posterior.resize(posterior.len(), 0.0);
-        self.posterior.iter_mut().zip(posterior).for_each(|(sum, p)| *sum += p);
+        self.posterior
+            .iter_mut()
+            .zip(posterior)
+            .for_each(|(sum, p)| *sum += p);
         Ok(())
     }
 
@@ -185,15 +216,30 @@ fn print(outcomes: &[Outcome], json: bool, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string_pretty(outcomes)?)?;
         return Ok(());
     }
-    writeln!(out, "{:<12} {:>8} {:>9} {:>8} {:>15}", "missing", "labelled", "accuracy", "rows", "log-likelihood")?;
+    writeln!(
+        out,
+        "{:<12} {:>8} {:>9} {:>8} {:>15}",
+        "missing", "labelled", "accuracy", "rows", "log-likelihood"
+    )?;
     for outcome in outcomes {
-        let accuracy = outcome.accuracy.map_or_else(|| "—".to_owned(), |accuracy| format!("{accuracy:.4}"));
-        let Outcome { missing, n, labelled, log_likelihood, .. } = outcome;
+        let accuracy = outcome
+            .accuracy
+            .map_or_else(|| "—".to_owned(), |accuracy| format!("{accuracy:.4}"));
+        let Outcome {
+            missing,
+            n,
+            labelled,
+            log_likelihood,
+            ..
+        } = outcome;
         let log_likelihood = match log_likelihood.abs() < 1e9 {
             true => format!("{:.4}", (log_likelihood * 1e4).round() / 1e4 + 0.0), // never −0
             false => format!("{log_likelihood:.4e}"),
         };
-        writeln!(out, "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15}")?;
+        writeln!(
+            out,
+            "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15}"
+        )?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::staged::check_apart;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use sumout::sampling::{Neuron, View};
+use sumout::queries::explain::{Neuron, View};
 
 /// How a neuron is shown.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -55,9 +55,17 @@ pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
     check_apart(&args.out.out, &[&args.model.to_string_lossy()])?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
-    let neuron = Neuron { tree: args.tree, layer: args.level, node: args.node, channel: args.channel };
+    let neuron = Neuron {
+        tree: args.tree,
+        layer: args.level,
+        node: args.node,
+        channel: args.channel,
+    };
     let view = match args.how {
-        How::Samples => View::Samples { count: args.count, seed: args.out.seed },
+        How::Samples => View::Samples {
+            count: args.count,
+            seed: args.out.seed,
+        },
         How::Mode => View::Mode,
     };
     let rows = predictor.explain(neuron, view)?;

@@ -1,6 +1,8 @@
 //! `sumout impute`: fills holes with their exact mean, the mode, or a draw, however many rows there are.
 
-use crate::datasets::{Chunk, Field, FieldKind, Keep, Layout, Output, OutputFormat, Value, Written, fields_of};
+use crate::datasets::{
+    Chunk, Field, FieldKind, Keep, Layout, Output, OutputFormat, Value, Written, fields_of,
+};
 use crate::devices::Chosen;
 use crate::input::{Drawn, Input};
 use crate::mistake::mistake;
@@ -9,7 +11,7 @@ use crate::staged::check_apart;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use sumout::queries::Predictor;
+use sumout::queries::predictor::Predictor;
 use sumout::structure::Kind;
 
 /// What holes are filled with.
@@ -56,18 +58,32 @@ pub struct Args {
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
-    let (data, labels, model) = (&args.input.data, args.input.labels_file(), &args.model.to_string_lossy());
+    let (data, labels, model) = (
+        &args.input.data,
+        args.input.labels_file(),
+        &args.model.to_string_lossy(),
+    );
     check_apart(&args.out.out, &[data, labels, model])?;
     if let Some(variance) = &args.variance {
         if variance == "-" && args.out.out == "-" {
-            return Err(mistake("--variance -: standard output is taken by --out; give one of them a file"));
+            return Err(mistake(
+                "--variance -: standard output is taken by --out; give one of them a file",
+            ));
         }
         check_apart(variance, &[data, labels, model, &args.out.out])?;
     }
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
-    let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
+    let class = args
+        .class
+        .as_ref()
+        .map(|name| class_of(predictor.model(), name))
+        .transpose()?;
     // Arrays and pictures hold the numbers of the model and nothing else.
-    let keep = if matches!(format, OutputFormat::Npy | OutputFormat::Png) { Keep::Nothing } else { Keep::All };
+    let keep = if matches!(format, OutputFormat::Npy | OutputFormat::Png) {
+        Keep::Nothing
+    } else {
+        Keep::All
+    };
     let rows = match args.given_labels {
         true => args.input.open(predictor.model(), keep)?,
         false => args.input.open_unlabelled(predictor.model(), keep)?,
@@ -75,7 +91,11 @@ pub fn run(args: &Args) -> Result<()> {
     let layout = rows.layout.clone();
     let cells = cells_of(&layout);
     let fields: Vec<Field> = cells.iter().map(|(field, _)| field.clone()).collect();
-    let mut variances = args.variance.as_ref().map(|path| Variances::create(path, fields_of(&layout))).transpose()?;
+    let mut variances = args
+        .variance
+        .as_ref()
+        .map(|path| Variances::create(path, fields_of(&layout)))
+        .transpose()?;
     let mut out = Output::create(&args.out.out, format, fields, layout.image())?;
     for chunk in rows {
         let chunk = chunk?;
@@ -121,10 +141,13 @@ fn cells_of(layout: &Layout) -> Vec<(Field, From)> {
     };
     let mut cells = Vec::new();
     for (at, kept) in layout.kept.iter().enumerate() {
-        let kind = kept.column.map_or_else(|| kept.field.clone(), |column| wide(&known[column]));
+        let kind = kept
+            .column
+            .map_or_else(|| kept.field.clone(), |column| wide(&known[column]));
         cells.push((Field::new(&kept.field.name, kind.kind), From::Kept(at)));
     }
-    let absent = (0..layout.width).filter(|&column| !layout.kept.iter().any(|kept| kept.column == Some(column)));
+    let absent = (0..layout.width)
+        .filter(|&column| !layout.kept.iter().any(|kept| kept.column == Some(column)));
     cells.extend(absent.map(|column| (known[column].clone(), From::Number(column))));
     cells
 }
@@ -139,8 +162,16 @@ struct Variances(Output);
 
 impl Variances {
     fn create(path: &str, fields: Vec<Field>) -> Result<Self> {
-        let fields = fields.into_iter().map(|field| Field::new(field.name, FieldKind::Single)).collect();
-        Ok(Self(Output::create(path, OutputFormat::of(path)?, fields, None)?))
+        let fields = fields
+            .into_iter()
+            .map(|field| Field::new(field.name, FieldKind::Single))
+            .collect();
+        Ok(Self(Output::create(
+            path,
+            OutputFormat::of(path)?,
+            fields,
+            None,
+        )?))
     }
 
     fn write(&mut self, variances: &[f32]) -> Result<()> {
@@ -154,7 +185,11 @@ impl Variances {
 
 /// The column of classes in an output.
 pub fn label_field(name: &str, layout: &Layout) -> Field {
-    let kind = if layout.classes.is_empty() { FieldKind::Whole } else { FieldKind::Category(layout.classes.clone()) };
+    let kind = if layout.classes.is_empty() {
+        FieldKind::Whole
+    } else {
+        FieldKind::Category(layout.classes.clone())
+    };
     Field::new(name, kind)
 }
 
@@ -169,7 +204,13 @@ struct Filled {
     variances: Vec<f32>,
 }
 
-fn fill(args: &Args, predictor: &mut Predictor, rows: &[f32], class: Option<usize>, first: usize) -> Result<Filled> {
+fn fill(
+    args: &Args,
+    predictor: &mut Predictor,
+    rows: &[f32],
+    class: Option<usize>,
+    first: usize,
+) -> Result<Filled> {
     let variances = match args.variance {
         Some(_) => variances(predictor, rows, class)?,
         None => vec![f32::NAN; rows.len()],
@@ -187,7 +228,8 @@ fn variances(predictor: &mut Predictor, rows: &[f32], class: Option<usize>) -> R
     let mut variances = predictor.impute_mean(rows, class)?.variance;
     let structure = &predictor.model().structure;
     let width = structure.width();
-    let number = |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
+    let number =
+        |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
     for (at, variance) in variances.iter_mut().enumerate() {
         if !rows[at].is_nan() || !number(at % width) {
             *variance = f32::NAN;
@@ -199,19 +241,33 @@ fn variances(predictor: &mut Predictor, rows: &[f32], class: Option<usize>) -> R
 /// Rows of one class at a time, put back where they were.
 fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Result<Filled> {
     let Some(labels) = &chunk.labels else {
-        return Err(mistake(format!("--given-labels: expected labels in {}, got none", args.input.data)));
+        return Err(mistake(format!(
+            "--given-labels: expected labels in {}, got none",
+            args.input.data
+        )));
     };
     let classes = predictor.model().structure.classes;
     let width = predictor.model().structure.width();
-    let mut filled = Filled { values: chunk.values.clone(), variances: chunk.values.clone() };
+    let mut filled = Filled {
+        values: chunk.values.clone(),
+        variances: chunk.values.clone(),
+    };
     for label in -1..classes as i64 {
-        let rows: Vec<usize> = (0..labels.len()).filter(|&row| labels[row] == label).collect();
-        let values: Vec<f32> = rows.iter().flat_map(|&row| &chunk.values[row * width..][..width]).copied().collect();
+        let rows: Vec<usize> = (0..labels.len())
+            .filter(|&row| labels[row] == label)
+            .collect();
+        let values: Vec<f32> = rows
+            .iter()
+            .flat_map(|&row| &chunk.values[row * width..][..width])
+            .copied()
+            .collect();
         let first = chunk.first + (label + 1) as usize; // chunks are longer than there are usually classes
         let answers = fill(args, predictor, &values, usize::try_from(label).ok(), first)?;
         for (i, &row) in rows.iter().enumerate() {
-            filled.values[row * width..][..width].copy_from_slice(&answers.values[i * width..][..width]);
-            filled.variances[row * width..][..width].copy_from_slice(&answers.variances[i * width..][..width]);
+            filled.values[row * width..][..width]
+                .copy_from_slice(&answers.values[i * width..][..width]);
+            filled.variances[row * width..][..width]
+                .copy_from_slice(&answers.variances[i * width..][..width]);
         }
     }
     Ok(filled)

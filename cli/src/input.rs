@@ -57,7 +57,13 @@ impl KeepArgs {
             false if self.keep.is_empty() => Keep::Nothing,
             false => {
                 let mut seen = std::collections::HashSet::new();
-                Keep::Named(self.keep.iter().filter(|name| seen.insert(*name)).cloned().collect())
+                Keep::Named(
+                    self.keep
+                        .iter()
+                        .filter(|name| seen.insert(*name))
+                        .cloned()
+                        .collect(),
+                )
             }
         }
     }
@@ -118,28 +124,46 @@ impl Input {
     pub fn open_unlabelled(&self, model: &Model, keep: Keep) -> Result<Rows> {
         let named = matches!(keep, Keep::Named(_));
         let request = self.request(Split::Test, Some(layout_of(model)));
-        let mut rows = datasets::open(&self.data, &Request { no_labels: true, keep, ..request })?;
+        let mut rows = datasets::open(
+            &self.data,
+            &Request {
+                no_labels: true,
+                keep,
+                ..request
+            },
+        )?;
         if named && rows.layout.kept.is_empty() {
-            return Err(mistake(format!("--keep: expected a table with names, got {}", self.data)));
+            return Err(mistake(format!(
+                "--keep: expected a table with names, got {}",
+                self.data
+            )));
         }
         say_ignored(&rows.layout);
         Ok(Rows::new(rows.layout.clone(), move || {
             let chunk = rows.next().transpose()?;
-            Ok(chunk.map(|chunk| datasets::Chunk { labels: None, ..chunk }))
+            Ok(chunk.map(|chunk| datasets::Chunk {
+                labels: None,
+                ..chunk
+            }))
         }))
     }
 
     /// Opens the rows for a model, with their labels; says on standard error which columns are not used.
     pub fn open(&self, model: &Model, keep: Keep) -> Result<Rows> {
         let request = self.request(Split::Test, Some(layout_of(model)));
-        let mut rows = self.with_labels(datasets::open(&self.data, &Request { keep, ..request })?)?;
+        let mut rows =
+            self.with_labels(datasets::open(&self.data, &Request { keep, ..request })?)?;
         say_ignored(&rows.layout);
         let (data, last) = (self.data.clone(), model.structure.classes as i64 - 1);
         Ok(Rows::new(rows.layout.clone(), move || {
             let chunk = rows.next().transpose()?;
-            let mut labels = chunk.iter().flat_map(|chunk| chunk.labels.iter().flatten().zip(chunk.first..));
+            let mut labels = chunk
+                .iter()
+                .flat_map(|chunk| chunk.labels.iter().flatten().zip(chunk.first..));
             if let Some((label, row)) = labels.find(|(label, _)| **label > last) {
-                return Err(mistake(format!("{data} row {row}: expected a label from 0 to {last}, got {label}")));
+                return Err(mistake(format!(
+                    "{data} row {row}: expected a label from 0 to {last}, got {label}"
+                )));
             }
             Ok(chunk)
         }))
@@ -147,7 +171,9 @@ impl Input {
 
     /// Adds the labels of the other file, if there is one.
     pub fn with_labels(&self, mut rows: Rows) -> Result<Rows> {
-        let Some(path) = &self.labels else { return Ok(rows) };
+        let Some(path) = &self.labels else {
+            return Ok(rows);
+        };
         let mut layout = rows.layout.clone();
         let (labels, names) = read_labels(path, &layout.classes, self.unseen)?;
         layout.classes = names;
@@ -157,13 +183,22 @@ impl Input {
             let width = rows.layout.width;
             let count = next.as_ref().map_or(0, |chunk| chunk.values.len() / width);
             if seen + count > labels.len() || (next.is_none() && seen != labels.len()) {
-                let expected = if next.is_none() { format!("{seen}") } else { format!("at least {}", seen + count) };
+                let expected = if next.is_none() {
+                    format!("{seen}")
+                } else {
+                    format!("at least {}", seen + count)
+                };
                 let got = labels.len();
-                return Err(mistake(format!("{path}: expected {expected} labels, one for each row, got {got}")));
+                return Err(mistake(format!(
+                    "{path}: expected {expected} labels, one for each row, got {got}"
+                )));
             }
             let mine = labels[seen..seen + count].to_vec();
             seen += count;
-            Ok(next.map(|chunk| datasets::Chunk { labels: Some(mine), ..chunk }))
+            Ok(next.map(|chunk| datasets::Chunk {
+                labels: Some(mine),
+                ..chunk
+            }))
         }))
     }
 }
@@ -180,10 +215,14 @@ fn read_labels(path: &str, classes: &[String], unseen: Unseen) -> Result<(Vec<i6
     let table = datasets::read(path, &Request::default())?;
     if table.layout.width != 1 {
         let got = table.layout.width;
-        return Err(mistake(format!("{path}: expected one label for each row, got {got} numbers")));
+        return Err(mistake(format!(
+            "{path}: expected one label for each row, got {got} numbers"
+        )));
     }
     let (found, names) = match table.layout.columns.first().map(|column| &column.kind) {
-        Some(ColumnKind::Categorical(names)) if classes.is_empty() => (names.clone(), names.clone()),
+        Some(ColumnKind::Categorical(names)) if classes.is_empty() => {
+            (names.clone(), names.clone())
+        }
         Some(ColumnKind::Categorical(names)) => (names.clone(), classes.to_vec()),
         _ => (Vec::new(), classes.to_vec()),
     };
@@ -191,7 +230,10 @@ fn read_labels(path: &str, classes: &[String], unseen: Unseen) -> Result<(Vec<i6
         if value.is_nan() || (found.is_empty() && value == -1.0) {
             return Ok(-1);
         }
-        let name = found.get(value as usize).cloned().unwrap_or_else(|| value.to_string());
+        let name = found
+            .get(value as usize)
+            .cloned()
+            .unwrap_or_else(|| value.to_string());
         if let Some(class) = names.iter().position(|known| *known == name) {
             return Ok(class as i64);
         }
@@ -201,9 +243,20 @@ fn read_labels(path: &str, classes: &[String], unseen: Unseen) -> Result<(Vec<i6
         if unseen == Unseen::Missing && !names.is_empty() {
             return Ok(-1);
         }
-        let expected = if names.is_empty() { "a class (0, 1, …) or -1 for missing".into() } else { some_of(&names) };
-        Err(mistake(format!("{path} row {row}: expected {expected}, got '{name}'")))
+        let expected = if names.is_empty() {
+            "a class (0, 1, …) or -1 for missing".into()
+        } else {
+            some_of(&names)
+        };
+        Err(mistake(format!(
+            "{path} row {row}: expected {expected}, got '{name}'"
+        )))
     };
-    let labels = table.values.iter().enumerate().map(label).collect::<Result<_>>()?;
+    let labels = table
+        .values
+        .iter()
+        .enumerate()
+        .map(label)
+        .collect::<Result<_>>()?;
     Ok((labels, names))
 }

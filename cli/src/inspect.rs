@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use sumout::Model;
-use sumout::presets::{PRESETS, preset};
+use sumout::recipes::presets::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
 
 /// Show the structure of a model or of a preset, or which presets there are
@@ -33,10 +33,16 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     }
     let Some((name, about)) = PRESETS.iter().find(|(name, _)| name == subject) else {
         let presets = PRESETS.map(|(name, _)| name).join(", ");
-        return Err(mistake(format!("expected a model file or a preset ({presets}), got '{subject}'")));
+        return Err(mistake(format!(
+            "expected a model file or a preset ({presets}), got '{subject}'"
+        )));
     };
     let preset = preset(name)?;
-    writeln!(out, "{name}: {about}\n\n{}\nsettings", preset.structure.inspect())?;
+    writeln!(
+        out,
+        "{name}: {about}\n\n{}\nsettings",
+        preset.structure.inspect()
+    )?;
     print_json(&serde_json::to_value(&preset.settings)?, out)
 }
 
@@ -46,7 +52,12 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
     if structure.classes > 1 {
         writeln!(out, "\nclass and its prior")?;
         for (class, log_prior) in model.log_prior.iter().enumerate() {
-            writeln!(out, "  {:<20} {:.4}", model.class_name(class), log_prior.exp())?;
+            writeln!(
+                out,
+                "  {:<20} {:.4}",
+                model.class_name(class),
+                log_prior.exp()
+            )?;
         }
     }
     if structure.frame.is_none() {
@@ -61,13 +72,23 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
 
 /// The columns of a table, and how they meet.
 fn columns(model: &Model, out: &mut impl Write) -> Result<()> {
-    let name = |column: usize| model.about.columns.get(column).cloned().unwrap_or_else(|| format!("x{column}"));
+    let name = |column: usize| {
+        model
+            .about
+            .columns
+            .get(column)
+            .cloned()
+            .unwrap_or_else(|| format!("x{column}"))
+    };
     writeln!(out, "\ncolumns")?;
     for (column, kind) in model.structure.kinds.iter().enumerate() {
         let what = match (kind, model.about.categories.get(column)) {
             (_, Some(names)) if !names.is_empty() => some_of(names),
             (Kind::Gaussian, _) => {
-                let (mean, unit) = (model.scaling.invert(column, 0.0), 1.0 / model.scaling.scale_of(column));
+                let (mean, unit) = (
+                    model.scaling.invert(column, 0.0),
+                    1.0 / model.scaling.scale_of(column),
+                );
                 format!("numbers around {mean} ± {unit}")
             }
             (Kind::Bernoulli, _) => "0 or 1".to_owned(),
@@ -85,12 +106,26 @@ fn columns(model: &Model, out: &mut impl Write) -> Result<()> {
 /// A tree of columns as nested brackets.
 fn meeting(structure: &Structure, t: usize, name: &dyn Fn(usize) -> String) -> String {
     let tree = &structure.trees[t];
-    let join = |parts: Vec<String>| if parts.len() == 1 { parts[0].clone() } else { format!("({})", parts.join(" ")) };
-    let inputs = |p: &sumout::structure::Position| p.inputs.iter().map(|&input| name(input as usize)).collect();
+    let join = |parts: Vec<String>| {
+        if parts.len() == 1 {
+            parts[0].clone()
+        } else {
+            format!("({})", parts.join(" "))
+        }
+    };
+    let inputs = |p: &sumout::structure::Position| {
+        p.inputs.iter().map(|&input| name(input as usize)).collect()
+    };
     let mut layer: Vec<String> = tree.positions.iter().map(inputs).map(join).collect();
     for level in &tree.levels {
-        let children =
-            |children: &Vec<u32>| join(children.iter().map(|&child| layer[child as usize].clone()).collect());
+        let children = |children: &Vec<u32>| {
+            join(
+                children
+                    .iter()
+                    .map(|&child| layer[child as usize].clone())
+                    .collect(),
+            )
+        };
         layer = level.children.iter().map(children).collect();
     }
     layer.join(" ")
@@ -102,7 +137,9 @@ fn print_json(value: &Value, out: &mut impl Write) -> Result<()> {
         match value {
             Value::Object(inner) if key == "settings" => {
                 writeln!(out, "  {key}")?;
-                inner.iter().try_for_each(|(key, value)| writeln!(out, "    {key:<18} {}", plain(value)))?;
+                inner
+                    .iter()
+                    .try_for_each(|(key, value)| writeln!(out, "    {key:<18} {}", plain(value)))?;
             }
             Value::Null => {}
             value => writeln!(out, "  {key:<20} {}", plain(value))?,
@@ -121,7 +158,14 @@ fn plain(value: &Value) -> String {
         },
         Value::Array(all) => format!("[{}]", list(all.iter().map(plain).collect())),
         Value::Object(all) => {
-            format!("{{ {} }}", list(all.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect()))
+            format!(
+                "{{ {} }}",
+                list(
+                    all.iter()
+                        .map(|(key, value)| format!("{key} = {}", plain(value)))
+                        .collect()
+                )
+            )
         }
         other => other.to_string(),
     }

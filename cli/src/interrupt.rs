@@ -58,7 +58,9 @@ pub fn install() {
         if DEFERRED.load(Ordering::SeqCst) && !REQUESTED.swap(true, Ordering::SeqCst) {
             return;
         }
-        let unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let unfinished = UNFINISHED
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         unfinished.iter().for_each(|path| remove(path));
         // The lock is kept to the end, so that nothing new is begun in between.
         std::process::exit(INTERRUPTED.into())
@@ -67,17 +69,27 @@ pub fn install() {
 
 /// Notes a file or folder that an interruption must not leave behind. Note it before it is made.
 pub fn begun(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(path.to_owned());
+    UNFINISHED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .push(path.to_owned());
 }
 
 /// Forgets it: it has been finished or removed.
 pub fn ended(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).retain(|other| other != path);
+    UNFINISHED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .retain(|other| other != path);
 }
 
 fn remove(path: &Path) {
     // Nothing can be done about a file that cannot be removed, and it may not be there yet.
-    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let _ = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
 }
 
 /// A folder of our own that goes away with this value.
@@ -87,7 +99,9 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// Makes it in the system's folder for temporary things.
     pub fn new() -> std::io::Result<Self> {
-        let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_nanos());
+        let nanos = std::time::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |age| age.as_nanos());
         let path = std::env::temp_dir().join(format!("sumout-{}-{nanos}", std::process::id()));
         begun(&path);
         let made = Self(path);

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use sumout_cli::args::{Args, Command, Data};
 use sumout_cli::progress::Patient;
 use sumout_cli::{
-    bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake, predict, sample, serve,
-    train,
+    bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake,
+    predict, sample, serve, train,
 };
 
 fn main() -> ExitCode {
@@ -16,15 +16,21 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print(); // also `--help`, which may go into a closed pipe
-            let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-            if let Some(hint) = mistake::data_hint(words.iter().map(String::as_str)).filter(|_| error.use_stderr()) {
+            let words: Vec<String> = std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            if let Some(hint) =
+                mistake::data_hint(words.iter().map(String::as_str)).filter(|_| error.use_stderr())
+            {
                 let _ = writeln!(io::stderr(), "\n{hint}");
             }
             return ExitCode::from(error.exit_code() as u8);
         }
     };
     interrupt::install();
-    let Err(error) = run(&args) else { return ExitCode::SUCCESS };
+    let Err(error) = run(&args) else {
+        return ExitCode::SUCCESS;
+    };
     if error.is::<interrupt::Interrupted>() {
         let _ = writeln!(io::stderr(), "{error}");
     } else if !mistake::is_closed_pipe(&error) {
@@ -35,14 +41,17 @@ fn main() -> ExitCode {
 
 /// A number below zero is a bad number, not a strange option.
 fn parse() -> Result<Args, clap::Error> {
-    let mut command = Args::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let mut command =
+        Args::command().mut_subcommands(|command| command.allow_negative_numbers(true));
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 fn run(args: &Args) -> Result<()> {
     if let Some(threads) = args.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global()?;
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.into())
+            .build_global()?;
     }
     let mut out = io::stdout().lock();
     match &args.command {
@@ -57,7 +66,9 @@ fn run(args: &Args) -> Result<()> {
         Command::Serve(args) => serve::run(args, &mut out)?,
         Command::Bench(args) => bench::run(args, &mut out)?,
         Command::Data(Data::List) => data::list(&mut out)?,
-        Command::Data(Data::Get { name, to }) => data::get(name, to.as_deref(), &mut out, &mut io::stderr())?,
+        Command::Data(Data::Get { name, to }) => {
+            data::get(name, to.as_deref(), &mut out, &mut io::stderr())?
+        }
         Command::Completions(args) => completions::run(args, Args::command(), &mut out)?,
     }
     out.flush()?;

@@ -30,12 +30,18 @@ pub fn say(line: &str) {
 /// A word as a shell reads it, for what is to be typed.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// What the system said about a path that the user named. A full disk or a broken one is nobody's mistake.
 pub fn file_error(doing: &str, path: &Path, error: io::Error) -> anyhow::Error {
-    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    use io::ErrorKind::{
+        IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
     let message = format!("cannot {doing} {}", path.display());
     match error.kind() {
         NotFound => mistake(format!("{message}: there is no such file or folder")),
@@ -54,7 +60,13 @@ fn tame(text: &str) -> String {
         None => word.to_owned(),
     };
     let text: String = text.split(' ').map(cut).collect::<Vec<_>>().join(" ");
-    let shown = |c: char| if c.is_control() && c != '\n' { c.escape_default().to_string() } else { c.to_string() };
+    let shown = |c: char| {
+        if c.is_control() && c != '\n' {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
+    };
     text.chars().map(shown).collect()
 }
 
@@ -62,7 +74,9 @@ fn tame(text: &str) -> String {
 pub fn in_words(error: &anyhow::Error) -> String {
     let mut text = tame(&format!("{error:#}"));
     while let Some(start) = text.find(" (os error ") {
-        let end = text[start..].find(')').map_or(text.len(), |length| start + length + 1);
+        let end = text[start..]
+            .find(')')
+            .map_or(text.len(), |length| start + length + 1);
         text.replace_range(start..end, "");
     }
     text
@@ -72,7 +86,11 @@ pub fn in_words(error: &anyhow::Error) -> String {
 pub fn data_hint<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<String> {
     let is_data = |word: &&str| {
         let name = word.to_ascii_lowercase();
-        [".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet", ".npy", ".npz", ".png"].iter().any(|end| name.ends_with(end))
+        [
+            ".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet", ".npy", ".npz", ".png",
+        ]
+        .iter()
+        .any(|end| name.ends_with(end))
     };
     let mut before = "";
     let alone = words.find(|word| {
@@ -86,7 +104,9 @@ pub fn data_hint<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<String>
 /// True when whoever read our output has stopped reading, as `head` does: no error at all.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let pipe = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(pipe))
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(pipe))
 }
 
 /// The engine refuses what it was given; only a loss that runs away is not the user's doing.
@@ -97,7 +117,10 @@ fn is_refusal(error: &sumout::Error) -> bool {
 /// The exit code of an error.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     let is_mistake = |cause: &(dyn std::error::Error + 'static)| {
-        cause.is::<Mistake>() || cause.downcast_ref::<sumout::Error>().is_some_and(is_refusal)
+        cause.is::<Mistake>()
+            || cause
+                .downcast_ref::<sumout::Error>()
+                .is_some_and(is_refusal)
     };
     if is_closed_pipe(error) {
         0
@@ -126,26 +149,59 @@ mod tests {
     #[test]
     fn data_without_their_option() {
         let hint = |line: &str| data_hint(line.split(' '));
-        assert_eq!(hint("train a.CSV --target y").unwrap(), "hint: data are given as `--data a.CSV`");
+        assert_eq!(
+            hint("train a.CSV --target y").unwrap(),
+            "hint: data are given as `--data a.CSV`"
+        );
         assert_eq!(hint("predict --data a.csv --out b.csv"), None);
     }
 
     #[test]
     fn codes_tell_mistakes_from_the_rest() {
         assert_eq!(exit_code(&mistake("no such column")), 2);
-        assert_eq!(exit_code(&Err::<(), _>(mistake("no")).context("while reading").unwrap_err()), 2);
+        assert_eq!(
+            exit_code(
+                &Err::<(), _>(mistake("no"))
+                    .context("while reading")
+                    .unwrap_err()
+            ),
+            2
+        );
         assert_eq!(exit_code(&anyhow!("the network is down")), 1);
         let path = Path::new("x");
-        assert_eq!(exit_code(&file_error("read", path, io::ErrorKind::NotFound.into())), 2);
-        assert_eq!(exit_code(&file_error("write", path, io::ErrorKind::StorageFull.into())), 1);
+        assert_eq!(
+            exit_code(&file_error("read", path, io::ErrorKind::NotFound.into())),
+            2
+        );
+        assert_eq!(
+            exit_code(&file_error(
+                "write",
+                path,
+                io::ErrorKind::StorageFull.into()
+            )),
+            1
+        );
         assert_eq!(exit_code(&sumout::Error::Empty { what: "row" }.into()), 2);
-        assert_eq!(exit_code(&sumout::Error::Diverged { step: 3, loss: f64::NAN }.into()), 1);
+        assert_eq!(
+            exit_code(
+                &sumout::Error::Diverged {
+                    step: 3,
+                    loss: f64::NAN
+                }
+                .into()
+            ),
+            1
+        );
         assert_eq!(exit_code(&Interrupted("stopped".into()).into()), 130);
-        let closed = anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
+        let closed =
+            anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
         assert_eq!(exit_code(&closed), 0);
         let full = anyhow::Error::new(io::Error::from_raw_os_error(28)).context("cannot write x");
         assert_eq!(in_words(&full), "cannot write x: No space left on device");
         let nasty = mistake(format!("got '\u{1b}[2J\0 {}'", "9".repeat(1000)));
-        assert_eq!(in_words(&nasty), format!("got '\\u{{1b}}[2J\\u{{0}} {}…", "9".repeat(120)));
+        assert_eq!(
+            in_words(&nasty),
+            format!("got '\\u{{1b}}[2J\\u{{0}} {}…", "9".repeat(120))
+        );
     }
 }

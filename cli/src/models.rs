@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use sumout::{Model, model_file};
+use sumout::Model;
+use sumout::model::model_file;
 
 /// Where a model remembers the column that its labels came from.
 pub const TARGET: &str = "target";
@@ -18,7 +19,12 @@ pub const NA: &str = "na";
 
 /// The texts of a JSON list.
 fn texts(list: &serde_json::Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|text| text.as_str()).map(str::to_owned).collect()
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|text| text.as_str())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Reads a model file, or a checkpoint as the model that it holds.
@@ -31,14 +37,19 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
     match bytes.get(8) {
         Some(b'{') => Ok(bytes),
-        _ => Err(mistake(format!("{}: expected a model that `sumout train` wrote, got another file", path.display()))),
+        _ => Err(mistake(format!(
+            "{}: expected a model that `sumout train` wrote, got another file",
+            path.display()
+        ))),
     }
 }
 
 /// Writes a file whole or not at all.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut staged = Staged::create(path)?;
-    staged.write_all(bytes).map_err(|error| file_error("write", path, error))?;
+    staged
+        .write_all(bytes)
+        .map_err(|error| file_error("write", path, error))?;
     staged.commit()
 }
 
@@ -52,11 +63,24 @@ pub fn layout_of(model: &Model) -> Layout {
     let columns = about.columns.iter().enumerate();
     Layout {
         width: model.structure.width(),
-        shape: model.structure.frame.map(|f| Shape { height: f.height, width: f.width, channels: f.channels }),
+        shape: model.structure.frame.map(|f| Shape {
+            height: f.height,
+            width: f.width,
+            channels: f.channels,
+        }),
         unit: model.structure.frame.is_some() && model.scaling.scale_of(0) > 0.5, // as `images::scaling` has it: 1, or 1/255
-        columns: columns.map(|(column, name)| Column { name: name.clone(), kind: kind(column) }).collect(),
+        columns: columns
+            .map(|(column, name)| Column {
+                name: name.clone(),
+                kind: kind(column),
+            })
+            .collect(),
         classes: about.classes.clone(),
-        target: about.training.get(TARGET).and_then(|name| name.as_str()).map(str::to_owned),
+        target: about
+            .training
+            .get(TARGET)
+            .and_then(|name| name.as_str())
+            .map(str::to_owned),
         na: about.training.get(NA).map(texts).unwrap_or_default(),
         ..Layout::default()
     }
@@ -64,7 +88,9 @@ pub fn layout_of(model: &Model) -> Layout {
 
 /// The class of that name, or of that number where classes have no names.
 pub fn class_of(model: &Model, name: &str) -> Result<usize> {
-    let names: Vec<String> = (0..model.structure.classes).map(|class| model.class_name(class)).collect();
+    let names: Vec<String> = (0..model.structure.classes)
+        .map(|class| model.class_name(class))
+        .collect();
     let found = names.iter().position(|known| known == name);
     found.ok_or_else(|| mistake(format!("class: expected {}, got '{name}'", some_of(&names))))
 }
@@ -86,8 +112,14 @@ mod tests {
         model.about.categories = vec![vec![], vec!["f".into(), "m".into()]];
         model.about.training = serde_json::json!({ "target": "ill" });
         let layout = layout_of(&model);
-        assert_eq!(layout.columns[1].kind, ColumnKind::Categorical(vec!["f".into(), "m".into()]));
-        assert_eq!((layout.target.as_deref(), class_of(&model, "yes").unwrap()), (Some("ill"), 1));
+        assert_eq!(
+            layout.columns[1].kind,
+            ColumnKind::Categorical(vec!["f".into(), "m".into()])
+        );
+        assert_eq!(
+            (layout.target.as_deref(), class_of(&model, "yes").unwrap()),
+            (Some("ill"), 1)
+        );
         let error = class_of(&model, "1").unwrap_err();
         assert_eq!(error.to_string(), "class: expected no, yes, got '1'");
         assert_eq!(crate::mistake::exit_code(&error), 2);

@@ -31,12 +31,12 @@ use std::fmt;
 use std::fs;
 use std::marker::PhantomData;
 use std::path::Path;
-use sumout::images;
 use sumout::model::Scaling;
-use sumout::presets::{PRESETS, Preset, preset};
-use sumout::settings::Settings;
+use sumout::recipes::images;
+use sumout::recipes::presets::{PRESETS, Preset, preset};
+use sumout::recipes::tables::{ColumnPlan, settings, standardise};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
-use sumout::tables::{ColumnPlan, settings, standardise};
+use sumout::training::settings::Settings;
 
 /// A TOML file.
 #[derive(Debug, Default, Deserialize)]
@@ -98,7 +98,9 @@ struct ColumnTable {
 }
 
 /// `[name]` or several `[[name]]`.
-fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     struct OneOrMore<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMore<T> {
         type Value = Vec<T>;
@@ -121,27 +123,41 @@ fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
 impl Plan {
     /// What the user named: nothing, a preset or a TOML file.
     pub fn read(named: Option<&str>) -> Result<Self> {
-        let Some(named) = named else { return Ok(Self::default()) };
+        let Some(named) = named else {
+            return Ok(Self::default());
+        };
         let path = Path::new(named);
         if PRESETS.iter().any(|(name, _)| *name == named) && !path.exists() {
-            return Ok(Self { preset: Some(named.into()), name: named.into(), ..Self::default() });
+            return Ok(Self {
+                preset: Some(named.into()),
+                name: named.into(),
+                ..Self::default()
+            });
         }
         if !path.exists() {
             let presets = PRESETS.map(|(name, _)| name).join(", ");
-            return Err(mistake(format!("expected a TOML file or a preset ({presets}), got '{named}'")));
+            return Err(mistake(format!(
+                "expected a TOML file or a preset ({presets}), got '{named}'"
+            )));
         }
         let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| mistake(format!("{named}: expected a TOML file, got bytes that are not text")))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            mistake(format!(
+                "{named}: expected a TOML file, got bytes that are not text"
+            ))
+        })?;
         if let Some(hint) = data_hint([named].into_iter()) {
-            return Err(mistake(format!("{named}: expected a TOML file or a preset, got data; {hint}")));
+            return Err(mistake(format!(
+                "{named}: expected a TOML file or a preset, got data; {hint}"
+            )));
         }
         Self::parse(&text, named)
     }
 
     /// From the text of a TOML file; errors say its name.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
-        let wrong = |error: toml::de::Error| mistake(format!("{name}: {}", error.to_string().trim_end()));
+        let wrong =
+            |error: toml::de::Error| mistake(format!("{name}: {}", error.to_string().trim_end()));
         let plan: Self = toml::from_str(text).map_err(wrong)?;
         #[derive(Deserialize)]
         struct SettingsAlone {
@@ -150,11 +166,20 @@ impl Plan {
             settings: Settings,
         }
         toml::from_str::<SettingsAlone>(text).map_err(wrong)?;
-        let structures = [plan.preset.is_some(), !plan.image.is_empty(), !plan.columns.is_empty()];
+        let structures = [
+            plan.preset.is_some(),
+            !plan.image.is_empty(),
+            !plan.columns.is_empty(),
+        ];
         if structures.iter().filter(|&&there| there).count() > 1 {
-            return Err(mistake(format!("{name}: expected one of preset, [image] and [columns], got more")));
+            return Err(mistake(format!(
+                "{name}: expected one of preset, [image] and [columns], got more"
+            )));
         }
-        Ok(Self { name: name.into(), ..plan })
+        Ok(Self {
+            name: name.into(),
+            ..plan
+        })
     }
 
     /// Structure, settings and scaling for these data.
@@ -163,11 +188,17 @@ impl Plan {
         found.settings = self.settings_over(&found.settings)?;
         let (wanted, got) = (found.structure.width(), table.layout.width);
         if wanted != got {
-            return Err(mistake(format!("{}: expected rows of {wanted} numbers, got {got}", self.name)));
+            return Err(mistake(format!(
+                "{}: expected rows of {wanted} numbers, got {got}",
+                self.name
+            )));
         }
         let (wanted, got) = (found.structure.classes, table.classes().max(1));
         if wanted != got {
-            return Err(mistake(format!("{}: expected {wanted} classes, got {got} in the data", self.name)));
+            return Err(mistake(format!(
+                "{}: expected {wanted} classes, got {got} in the data",
+                self.name
+            )));
         }
         Ok(found)
     }
@@ -175,19 +206,39 @@ impl Plan {
     fn structure(&self, table: &Table) -> Result<Preset> {
         let (rows, classes) = (table.rows(), table.classes().max(1));
         if let Some(name) = &self.preset {
-            return Ok(Preset { scaling: images::scaling(&table.values), ..preset(name)? });
+            return Ok(Preset {
+                scaling: images::scaling(&table.values),
+                ..preset(name)?
+            });
         }
         if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
-            let mut specs = vec![images::spec(shape.height, shape.width, shape.channels); self.image.len().max(1)];
-            specs.iter_mut().zip(&self.image).for_each(|(spec, image)| image.change(spec));
+            let mut specs = vec![
+                images::spec(shape.height, shape.width, shape.channels);
+                self.image.len().max(1)
+            ];
+            specs
+                .iter_mut()
+                .zip(&self.image)
+                .for_each(|(spec, image)| image.change(spec));
             let real = specs[0].kind == Kind::Gaussian;
-            let scaling = if real { images::scaling(&table.values) } else { Scaling::default() };
-            let structure = Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
-            return Ok(Preset { structure, settings: images::settings(rows), scaling });
+            let scaling = if real {
+                images::scaling(&table.values)
+            } else {
+                Scaling::default()
+            };
+            let structure =
+                Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
+            return Ok(Preset {
+                structure,
+                settings: images::settings(rows),
+                scaling,
+            });
         }
         if !self.image.is_empty() {
-            let message =
-                format!("{}: [image] expects images, got a table of {} columns", self.name, table.layout.width);
+            let message = format!(
+                "{}: [image] expects images, got a table of {} columns",
+                self.name, table.layout.width
+            );
             return Err(mistake(message));
         }
         let kinds = tables::kinds(&table.layout);
@@ -195,14 +246,23 @@ impl Plan {
         for (plan, columns) in plans.iter_mut().zip(&self.columns) {
             columns.change(plan, table, &self.name)?;
         }
-        let structure = column_trees(&plans, &kinds, table, classes).map_err(|error| self.wrong(error))?;
-        Ok(Preset { structure, settings: settings(&kinds, &table.values), scaling: standardise(&kinds, &table.values) })
+        let structure =
+            column_trees(&plans, &kinds, table, classes).map_err(|error| self.wrong(error))?;
+        Ok(Preset {
+            structure,
+            settings: settings(&kinds, &table.values),
+            scaling: standardise(&kinds, &table.values),
+        })
     }
 
     /// An error of the engine with the file that caused it, if there is one.
     fn wrong(&self, error: sumout::Error) -> anyhow::Error {
         let error = anyhow::Error::new(error);
-        if self.name.is_empty() { error } else { error.context(self.name.clone()) }
+        if self.name.is_empty() {
+            error
+        } else {
+            error.context(self.name.clone())
+        }
     }
 
     /// The settings of the file laid over others.
@@ -210,11 +270,16 @@ impl Plan {
         let mut all = serde_json::to_value(base)?;
         for (key, value) in &self.settings {
             if let Some(number) = value.as_float().filter(|number| !number.is_finite()) {
-                return Err(mistake(format!("{}: {key}: expected a finite number, got {number}", self.name)));
+                return Err(mistake(format!(
+                    "{}: {key}: expected a finite number, got {number}",
+                    self.name
+                )));
             }
             let value = serde_json::to_value(value)?;
             match (&mut all[key], &value) {
-                (serde_json::Value::Object(old), serde_json::Value::Object(new)) if key == "leaves" => {
+                (serde_json::Value::Object(old), serde_json::Value::Object(new))
+                    if key == "leaves" =>
+                {
                     old.extend(new.clone());
                 }
                 (old, _) => *old = value,
@@ -225,10 +290,17 @@ impl Plan {
 }
 
 /// A tree for each plan, side by side.
-fn column_trees(plans: &[ColumnPlan], kinds: &[Kind], table: &Table, classes: usize) -> sumout::Result<Structure> {
+fn column_trees(
+    plans: &[ColumnPlan],
+    kinds: &[Kind],
+    table: &Table,
+    classes: usize,
+) -> sumout::Result<Structure> {
     let mut structure = plans[0].structure(kinds, &table.values, classes)?;
     for plan in &plans[1..] {
-        structure.trees.extend(plan.structure(kinds, &table.values, classes)?.trees);
+        structure
+            .trees
+            .extend(plan.structure(kinds, &table.values, classes)?.trees);
     }
     structure.check()?;
     Ok(structure)
@@ -236,8 +308,15 @@ fn column_trees(plans: &[ColumnPlan], kinds: &[Kind], table: &Table, classes: us
 
 impl ImageTable {
     fn change(&self, spec: &mut ImageSpec) {
-        let level = |l: &LevelTable| LevelSpec { window: l.window.0, channels: l.channels, sharing: l.sharing };
-        let levels = self.levels.as_ref().map(|levels| levels.iter().map(level).collect());
+        let level = |l: &LevelTable| LevelSpec {
+            window: l.window.0,
+            channels: l.channels,
+            sharing: l.sharing,
+        };
+        let levels = self
+            .levels
+            .as_ref()
+            .map(|levels| levels.iter().map(level).collect());
         spec.patch = self.patch.map_or(spec.patch, |two| two.0);
         spec.frame = self.frame.map_or(spec.frame, |two| two.0);
         spec.grid_shift = self.grid_shift.map_or(spec.grid_shift, |two| two.0);
@@ -245,9 +324,12 @@ impl ImageTable {
         spec.leaf_sharing = self.leaf_sharing.unwrap_or(spec.leaf_sharing);
         spec.kind = self.kind.unwrap_or(spec.kind);
         // Other patches need other levels to become one node.
-        let side = |frame: usize, shift: usize, patch: usize| (frame + shift).div_ceil(patch.max(1));
-        let (down, right) =
-            (side(spec.frame.0, spec.grid_shift.0, spec.patch.0), side(spec.frame.1, spec.grid_shift.1, spec.patch.1));
+        let side =
+            |frame: usize, shift: usize, patch: usize| (frame + shift).div_ceil(patch.max(1));
+        let (down, right) = (
+            side(spec.frame.0, spec.grid_shift.0, spec.patch.0),
+            side(spec.frame.1, spec.grid_shift.1, spec.patch.1),
+        );
         spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
     }
 }
@@ -255,13 +337,25 @@ impl ImageTable {
 impl ColumnTable {
     fn change(&self, plan: &mut ColumnPlan, table: &Table, file: &str) -> Result<()> {
         plan.components = self.components.unwrap_or(plan.components);
-        plan.channels = self.channels.clone().unwrap_or_else(|| plan.channels.clone());
+        plan.channels = self
+            .channels
+            .clone()
+            .unwrap_or_else(|| plan.channels.clone());
         plan.window = self.window.unwrap_or(plan.window);
-        let Some(groups) = &self.groups else { return Ok(()) };
-        let names: Vec<String> = (0..table.layout.width).map(|column| table.layout.name(column)).collect();
+        let Some(groups) = &self.groups else {
+            return Ok(());
+        };
+        let names: Vec<String> = (0..table.layout.width)
+            .map(|column| table.layout.name(column))
+            .collect();
         let column = |wanted: &String| {
             let found = names.iter().position(|name| name == wanted);
-            let missing = || mistake(format!("{file}: groups: expected {}, got '{wanted}'", some_of(&names)));
+            let missing = || {
+                mistake(format!(
+                    "{file}: groups: expected {}, got '{wanted}'",
+                    some_of(&names)
+                ))
+            };
             found.map(|column| column as u32).ok_or_else(missing)
         };
         let group = |group: &Vec<String>| group.iter().map(column).collect::<Result<Vec<_>>>();
@@ -276,33 +370,60 @@ mod tests {
     use crate::datasets::{Column, ColumnKind, Layout, Shape};
 
     fn image() -> Table {
-        let shape = Shape { height: 4, width: 4, channels: 1 };
-        Table { layout: Layout::unnamed(16, Some(shape)), values: vec![0.0; 32], labels: Some(vec![0, 1]) }
+        let shape = Shape {
+            height: 4,
+            width: 4,
+            channels: 1,
+        };
+        Table {
+            layout: Layout::unnamed(16, Some(shape)),
+            values: vec![0.0; 32],
+            labels: Some(vec![0, 1]),
+        }
     }
 
     fn columns() -> Table {
-        let columns = ["a", "b", "c"].map(|name| Column { name: name.into(), kind: ColumnKind::Numeric });
-        let layout = Layout { width: 3, columns: columns.to_vec(), ..Layout::default() };
-        Table { layout, values: vec![0.0; 6], labels: Some(vec![0, 1]) }
+        let columns = ["a", "b", "c"].map(|name| Column {
+            name: name.into(),
+            kind: ColumnKind::Numeric,
+        });
+        let layout = Layout {
+            width: 3,
+            columns: columns.to_vec(),
+            ..Layout::default()
+        };
+        Table {
+            layout,
+            values: vec![0.0; 6],
+            labels: Some(vec![0, 1]),
+        }
     }
 
     fn says(text: &str, table: &Table) -> String {
-        let error = Plan::parse(text, "p.toml").and_then(|plan| plan.for_data(table)).unwrap_err();
+        let error = Plan::parse(text, "p.toml")
+            .and_then(|plan| plan.for_data(table))
+            .unwrap_err();
         assert_eq!(crate::mistake::exit_code(&error), 2, "{error:#}");
         format!("{error:#}")
     }
 
     #[test]
     fn settings_lie_over_the_defaults() {
-        let text =
-            "[settings]\nsteps = 7\nrule = \"em\"\nleaves = { rounds = 3 }\n[settings.schedule]\nlinear = { from = 5 }";
-        let settings = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().settings;
-        let usual = sumout::tables::settings(&[Kind::Gaussian; 3], &columns().values);
+        let text = "[settings]\nsteps = 7\nrule = \"em\"\nleaves = { rounds = 3 }\n[settings.schedule]\nlinear = { from = 5 }";
+        let settings = Plan::parse(text, "p.toml")
+            .unwrap()
+            .for_data(&columns())
+            .unwrap()
+            .settings;
+        let usual = sumout::recipes::tables::settings(&[Kind::Gaussian; 3], &columns().values);
         let wanted = Settings {
             steps: 7,
-            rule: sumout::optim::Rule::Em,
-            schedule: sumout::optim::Schedule::Linear { from: 5 },
-            leaves: sumout::start::LeafStart { rounds: 3, ..usual.leaves },
+            rule: sumout::training::optimizer::Rule::Em,
+            schedule: sumout::training::optimizer::Schedule::Linear { from: 5 },
+            leaves: sumout::training::leaf_init::LeafStart {
+                rounds: 3,
+                ..usual.leaves
+            },
             ..usual
         };
         assert_eq!(settings, wanted);
@@ -312,20 +433,50 @@ mod tests {
     fn structures_are_as_the_file_says() {
         let text = "[image]\npatch = [1, 2]\nframe = [4, 4]\ncomponents = 3\n[[image.levels]]\nwindow = [9, 9]\n\
                     channels = 5\nsharing = { pattern = [2, 2] }";
-        let structure = Plan::parse(text, "p.toml").unwrap().for_data(&image()).unwrap().structure;
+        let structure = Plan::parse(text, "p.toml")
+            .unwrap()
+            .for_data(&image())
+            .unwrap()
+            .structure;
         let tree = &structure.trees[0];
-        assert_eq!((tree.positions.len(), tree.components, tree.levels[0].matrices()), (8, 3, 4));
+        assert_eq!(
+            (
+                tree.positions.len(),
+                tree.components,
+                tree.levels[0].matrices()
+            ),
+            (8, 3, 4)
+        );
         let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\nwindow = 2\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
-        let structure = Plan::parse(text, "p.toml").unwrap().for_data(&columns()).unwrap().structure;
-        let inputs: Vec<u32> = structure.trees[0].positions.iter().flat_map(|p| p.inputs.clone()).collect();
-        assert_eq!((inputs, structure.trees[0].top_channels()), (vec![1, 2, 0], 7));
+        let structure = Plan::parse(text, "p.toml")
+            .unwrap()
+            .for_data(&columns())
+            .unwrap()
+            .structure;
+        let inputs: Vec<u32> = structure.trees[0]
+            .positions
+            .iter()
+            .flat_map(|p| p.inputs.clone())
+            .collect();
+        assert_eq!(
+            (inputs, structure.trees[0].top_channels()),
+            (vec![1, 2, 0], 7)
+        );
     }
 
     #[test]
     fn several_trees_stand_side_by_side() {
         let trees = |text: &str, table: &Table| {
-            let structure = Plan::parse(text, "p.toml").unwrap().for_data(table).unwrap().structure;
-            structure.trees.iter().map(|tree| (tree.positions.len(), tree.components)).collect::<Vec<_>>()
+            let structure = Plan::parse(text, "p.toml")
+                .unwrap()
+                .for_data(table)
+                .unwrap()
+                .structure;
+            structure
+                .trees
+                .iter()
+                .map(|tree| (tree.positions.len(), tree.components))
+                .collect::<Vec<_>>()
         };
         let text = "[[image]]\ncomponents = 3\n[[image.levels]]\nwindow = [9, 9]\nchannels = 5\nsharing = \"own\"\n\
                     [[image]]\ngrid_shift = [1, 1]\ncomponents = 2";
@@ -347,8 +498,16 @@ mod tests {
             "[image]\nleaf_sharing = { pattern = [2, 2, 2] }",
             "[image]\nframe = [4]",
         ];
-        let more = ["preset = \"mnist-ht\"", "preset = \"mnist-ht\"\n[columns]", "[image]\nlevels = []"];
-        let of_columns = ["[image]", "[columns]\ngroups = [[\"d\"]]", "[columns]\ngroups = [[\"a\"]]"];
+        let more = [
+            "preset = \"mnist-ht\"",
+            "preset = \"mnist-ht\"\n[columns]",
+            "[image]\nlevels = []",
+        ];
+        let of_columns = [
+            "[image]",
+            "[columns]\ngroups = [[\"d\"]]",
+            "[columns]\ngroups = [[\"a\"]]",
+        ];
         let others = [
             "columns = 7",
             "[[columns]]\n[[columns]]\nchannel = 3",
@@ -357,10 +516,15 @@ mod tests {
             "steps = ",
         ];
         let mut all = String::new();
-        for (texts, table) in
-            [(&of_image[..], image()), (&more, image()), (&of_columns, columns()), (&others, columns())]
-        {
-            texts.iter().for_each(|text| all.push_str(&format!("{text}\n> {}\n\n", says(text, &table))));
+        for (texts, table) in [
+            (&of_image[..], image()),
+            (&more, image()),
+            (&of_columns, columns()),
+            (&others, columns()),
+        ] {
+            texts
+                .iter()
+                .for_each(|text| all.push_str(&format!("{text}\n> {}\n\n", says(text, &table))));
         }
         insta::assert_snapshot!(all);
     }

@@ -9,13 +9,14 @@ use crate::staged::check_apart;
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
-use sumout::kernel::log_sum_exp;
-use sumout::queries::{argmax_rows, softmax_rows};
+use sumout::arithmetic::math::log_sum_exp;
+use sumout::queries::predictor::{argmax_rows, softmax_rows};
 
 /// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
 pub const FARTHEST: f64 = 1e12;
 /// What is said of a row beyond it.
-pub const TOO_FAR: &str = "too far from all that was learned to tell classes apart: the posterior is no answer";
+pub const TOO_FAR: &str =
+    "too far from all that was learned to tell classes apart: the posterior is no answer";
 
 /// Class, posterior and log-likelihood of every row
 #[derive(Debug, clap::Args)]
@@ -36,11 +37,25 @@ pub struct Args {
 /// Predicts chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out)?;
-    check_apart(&args.out, &[&args.input.data, args.input.labels_file(), &args.model.to_string_lossy()])?;
+    check_apart(
+        &args.out,
+        &[
+            &args.input.data,
+            args.input.labels_file(),
+            &args.model.to_string_lossy(),
+        ],
+    )?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
     let classes = predictor.model().structure.classes;
-    let rows = args.input.open_unlabelled(predictor.model(), args.keep.keep())?;
-    let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();
+    let rows = args
+        .input
+        .open_unlabelled(predictor.model(), args.keep.keep())?;
+    let kept: Vec<Field> = rows
+        .layout
+        .kept
+        .iter()
+        .map(|kept| kept.field.clone())
+        .collect();
     let mut out = None;
     let mut far = Far::default();
     for chunk in rows {
@@ -49,7 +64,12 @@ pub fn run(args: &Args) -> Result<()> {
         let named = !chunk.files.is_empty() && format != OutputFormat::Npy;
         let out = match &mut out {
             Some(out) => out,
-            None => out.insert(Output::create(&args.out, format, fields(predictor.model(), &kept, named), None)?),
+            None => out.insert(Output::create(
+                &args.out,
+                format,
+                fields(predictor.model(), &kept, named),
+                None,
+            )?),
         };
         let mut posterior = predictor.log_joint(&chunk.values, &[(0, 0)])?;
         let log_likelihood: Vec<f64> = posterior.chunks_exact(classes).map(log_sum_exp).collect();
@@ -58,16 +78,29 @@ pub fn run(args: &Args) -> Result<()> {
         let predicted = argmax_rows(&posterior, classes);
         for (row, posterior) in posterior.chunks_exact(classes).enumerate() {
             let file = named.then(|| Value::Text(&chunk.files[row]));
-            let kept = chunk.kept[row * kept.len()..][..kept.len()].iter().map(Written::value);
-            let head = kept.chain(file).chain([Value::Whole(predicted[row] as i64)]);
-            let tail = posterior.iter().chain([&log_likelihood[row]]).map(|&number| Value::Double(number));
+            let kept = chunk.kept[row * kept.len()..][..kept.len()]
+                .iter()
+                .map(Written::value);
+            let head = kept
+                .chain(file)
+                .chain([Value::Whole(predicted[row] as i64)]);
+            let tail = posterior
+                .iter()
+                .chain([&log_likelihood[row]])
+                .map(|&number| Value::Double(number));
             out.row(&head.chain(tail).collect::<Vec<_>>())?;
         }
     }
     far.say();
     match out {
         Some(out) => out.finish(),
-        None => Output::create(&args.out, format, fields(predictor.model(), &kept, false), None)?.finish(),
+        None => Output::create(
+            &args.out,
+            format,
+            fields(predictor.model(), &kept, false),
+            None,
+        )?
+        .finish(),
     }
 }
 
@@ -91,7 +124,11 @@ impl Far {
     /// Warns, if there was one.
     pub fn say(&self) {
         let Some(first) = self.first else { return };
-        let rows = if self.rows == 1 { "".to_owned() } else { format!(" (the first of {})", self.rows) };
+        let rows = if self.rows == 1 {
+            "".to_owned()
+        } else {
+            format!(" (the first of {})", self.rows)
+        };
         say(&format!("row {first}{rows} is {TOO_FAR}"));
     }
 }
@@ -99,11 +136,21 @@ impl Far {
 /// Columns that are kept, then the answers; an answer whose name is taken is called "predicted_" and its name.
 fn fields(model: &Model, kept: &[Field], named: bool) -> Vec<Field> {
     let Layout { classes, .. } = layout_of(model);
-    let kind = if classes.is_empty() { FieldKind::Whole } else { FieldKind::Category(classes) };
-    let posterior = (0..model.structure.classes).map(|class| format!("p_{}", model.class_name(class)));
-    let numbers = posterior.chain(["log_likelihood".to_owned()]).map(|name| Field::new(name, FieldKind::Double));
+    let kind = if classes.is_empty() {
+        FieldKind::Whole
+    } else {
+        FieldKind::Category(classes)
+    };
+    let posterior =
+        (0..model.structure.classes).map(|class| format!("p_{}", model.class_name(class)));
+    let numbers = posterior
+        .chain(["log_likelihood".to_owned()])
+        .map(|name| Field::new(name, FieldKind::Double));
     let file = named.then(|| Field::new("file", FieldKind::Text));
-    let answers = file.into_iter().chain([Field::new("class", kind)]).chain(numbers);
+    let answers = file
+        .into_iter()
+        .chain([Field::new("class", kind)])
+        .chain(numbers);
     let mut fields = kept.to_vec();
     for mut answer in answers {
         while kept.iter().any(|kept| kept.name == answer.name) {

@@ -4,8 +4,8 @@
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
-use sumout::loss::Loss;
-use sumout::train::Progress;
+use sumout::training::loss::Loss;
+use sumout::training::trainer::Progress;
 
 /// Lines a run prints.
 const LINES: usize = 10;
@@ -43,9 +43,17 @@ impl Report {
     pub fn new(steps: usize, done: usize, batch: usize, generative: f64) -> Self {
         let bar = ProgressBar::new(steps as u64).with_position(done as u64);
         let style = "{bar:24} step {pos} of {len}  {msg}  time left {eta}";
-        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(
+            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
         bar.reset_eta();
-        Self { bar, batch, generative, every: steps.div_ceil(LINES), since: Loss::default() }
+        Self {
+            bar,
+            batch,
+            generative,
+            every: steps.div_ceil(LINES),
+            since: Loss::default(),
+        }
     }
 
     /// Hears of a step.
@@ -53,16 +61,24 @@ impl Report {
         self.since.add(&progress.loss);
         self.bar.set_position(progress.step as u64);
         let rate = self.bar.per_sec() * self.batch as f64;
-        self.bar.set_message(format!("loss {:.3}  {rate:.0} rows/s", progress.objective));
+        self.bar
+            .set_message(format!("loss {:.3}  {rate:.0} rows/s", progress.objective));
         let due = progress.step.is_multiple_of(self.every) || progress.step == progress.steps;
         if due {
             let Progress { step, steps, .. } = *progress;
-            let line = format!("step {step:>6} of {steps}  {}", describe(&self.since, self.generative));
+            let line = format!(
+                "step {step:>6} of {steps}  {}",
+                describe(&self.since, self.generative)
+            );
             self.line(&line, out)?;
             self.since = Loss::default();
         }
         if let Some(validation) = &progress.validation {
-            let line = format!("validation {:>10}  {}", "", describe(validation, self.generative));
+            let line = format!(
+                "validation {:>10}  {}",
+                "",
+                describe(validation, self.generative)
+            );
             self.line(&line, out)?;
         }
         Ok(())
@@ -70,7 +86,8 @@ impl Report {
 
     /// A line above the bar.
     fn line(&self, line: &str, out: &mut impl Write) -> Result<()> {
-        self.bar.suspend(|| writeln!(out, "{line}").and_then(|()| out.flush()))?;
+        self.bar
+            .suspend(|| writeln!(out, "{line}").and_then(|()| out.flush()))?;
         Ok(())
     }
 

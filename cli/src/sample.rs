@@ -37,20 +37,41 @@ pub fn run(args: &Args) -> Result<()> {
     let format = OutputFormat::of(&args.out.out)?;
     check_apart(&args.out.out, &[&args.model.to_string_lossy()])?;
     let mut predictor = args.chosen.predictor(models::load(&args.model)?)?;
-    let class = args.class.as_ref().map(|name| class_of(predictor.model(), name)).transpose()?;
+    let class = args
+        .class
+        .as_ref()
+        .map(|name| class_of(predictor.model(), name))
+        .transpose()?;
     let layout = layout_of(predictor.model());
     let mut fields = fields_of(&layout);
     let image = layout.shape.is_some() && matches!(format, OutputFormat::Npy | OutputFormat::Png);
     let labelled = !image && predictor.model().structure.classes > 1;
     if labelled {
-        fields.push(label_field(layout.target.as_deref().unwrap_or("class"), &layout));
+        fields.push(label_field(
+            layout.target.as_deref().unwrap_or("class"),
+            &layout,
+        ));
     }
     let mut out = Output::create(&args.out.out, format, fields, layout.image())?;
     for first in (0..args.count).step_by(PIECE) {
-        let samples = predictor.sample(PIECE.min(args.count - first), class, seed_at(args.out.seed, first))?;
-        for (numbers, &class) in samples.rows.chunks_exact(layout.width).zip(&samples.classes) {
+        let samples = predictor.sample(
+            PIECE.min(args.count - first),
+            class,
+            seed_at(args.out.seed, first),
+        )?;
+        for (numbers, &class) in samples
+            .rows
+            .chunks_exact(layout.width)
+            .zip(&samples.classes)
+        {
             let label = labelled.then_some(Value::Whole(class as i64));
-            out.row(&numbers.iter().map(|&x| Value::Single(x)).chain(label).collect::<Vec<_>>())?;
+            out.row(
+                &numbers
+                    .iter()
+                    .map(|&x| Value::Single(x))
+                    .chain(label)
+                    .collect::<Vec<_>>(),
+            )?;
         }
     }
     out.finish()

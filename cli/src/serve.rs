@@ -80,28 +80,56 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let token = token(args.token_file.as_deref())?;
     let loopback = args.listen.ip().is_loopback();
     if !loopback && token.is_none() {
-        let message = "anyone who can reach {} could use it: give a token in SUMOUT_TOKEN or --token-file";
+        let message =
+            "anyone who can reach {} could use it: give a token in SUMOUT_TOKEN or --token-file";
         return Err(mistake(message.replace("{}", &args.listen.to_string())));
     }
-    let models = if args.models.is_empty() { vec![demo_model()?] } else { args.models.clone() };
+    let models = if args.models.is_empty() {
+        vec![demo_model()?]
+    } else {
+        args.models.clone()
+    };
     let metrics: Arc<Metrics> = Arc::default();
     let log = Arc::new(Log::new(args.log));
-    let shelf = Arc::new(Shelf::new(&models, args.examples.clone(), args.limits, metrics.clone())?);
+    let shelf = Arc::new(Shelf::new(
+        &models,
+        args.examples.clone(),
+        args.limits,
+        metrics.clone(),
+    )?);
     if args.reload {
         let (shelf, log) = (shelf.clone(), log.clone());
         std::thread::spawn(move || shelf.watch(&log));
     }
-    let gate = Arc::new(Gate { loopback, hosts: args.allow_host.clone(), token });
+    let gate = Arc::new(Gate {
+        loopback,
+        hosts: args.allow_host.clone(),
+        token,
+    });
     let streams = Arc::new(Semaphore::new(STREAMS));
-    let app = App { shelf: shelf.clone(), gate, limits: args.limits, metrics, log: log.clone(), streams };
+    let app = App {
+        shelf: shelf.clone(),
+        gate,
+        limits: args.limits,
+        metrics,
+        log: log.clone(),
+        streams,
+    };
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(1, 4));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()?;
     let deferred = interrupt::defer();
     let served = runtime.block_on(async {
         let listener = TcpListener::bind(args.listen).await;
-        let listener = listener.map_err(|error| mistake(format!("cannot listen on {}: {error}", args.listen)))?;
+        let listener = listener
+            .map_err(|error| mistake(format!("cannot listen on {}: {error}", args.listen)))?;
         let address = listener.local_addr().context("cannot listen")?;
-        log.event("listening", json!({ "address": address.to_string(), "models": shelf.names() }));
+        log.event(
+            "listening",
+            json!({ "address": address.to_string(), "models": shelf.names() }),
+        );
         writeln!(
             out,
             "serving {} on http://{address}  (open it in a browser; Ctrl-C ends it)",
@@ -124,7 +152,9 @@ fn demo_model() -> Result<String> {
     if Path::new(DEMO).is_file() {
         return Ok(format!("digits={DEMO}"));
     }
-    let hint = format!("`sumout demo` trains one in a minute and leaves it in {DEMO}, where `sumout serve` finds it");
+    let hint = format!(
+        "`sumout demo` trains one in a minute and leaves it in {DEMO}, where `sumout serve` finds it"
+    );
     Err(mistake(format!("expected a model file; {hint}")))
 }
 
@@ -135,11 +165,15 @@ fn token(file: Option<&Path>) -> Result<Option<String>> {
             let text = fs::read_to_string(path).map_err(|error| file_error("read", path, error))?;
             Some(text.lines().next().unwrap_or_default().trim().to_owned())
         }
-        None => std::env::var("SUMOUT_TOKEN").ok().map(|token| token.trim().to_owned()),
+        None => std::env::var("SUMOUT_TOKEN")
+            .ok()
+            .map(|token| token.trim().to_owned()),
     };
     match token {
         Some(token) if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(mistake("expected a token of at least 16 letters, digits or signs"))
+            Err(mistake(
+                "expected a token of at least 16 letters, digits or signs",
+            ))
         }
         token => Ok(token),
     }

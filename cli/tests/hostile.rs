@@ -23,7 +23,10 @@ static LARGEST: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
         LARGEST.fetch_max(memory.size(), Relaxed);
-        MOST.fetch_max(TAKEN.fetch_add(memory.size(), Relaxed) + memory.size(), Relaxed);
+        MOST.fetch_max(
+            TAKEN.fetch_add(memory.size(), Relaxed) + memory.size(),
+            Relaxed,
+        );
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(memory) }
     }
@@ -45,7 +48,12 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn data(name: &str) -> Vec<u8> {
-    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).unwrap()
+    fs::read(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data")
+            .join(name),
+    )
+    .unwrap()
 }
 
 fn zip(bytes: &[u8]) -> Vec<u8> {
@@ -56,7 +64,11 @@ fn zip(bytes: &[u8]) -> Vec<u8> {
 
 fn norb() -> Vec<u8> {
     let header: [u32; 6] = [0x1e3d_4c55, 4, 2, 2, 2, 2];
-    header.iter().flat_map(|word| word.to_le_bytes()).chain(0..16).collect()
+    header
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .chain(0..16)
+        .collect()
 }
 
 /// A sound file of every format.
@@ -74,7 +86,10 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         ("palette.png", data("palette.png")),
         ("rgb_holes.png", data("rgb_holes.png")),
         ("a.csv", b"a,b,\"c d\"\n1,,x\n2.5,NA,\"y\"\"z\"\n".to_vec()),
-        ("a.jsonl", b"{\"a\":1,\"b\":null,\"c\":\"x\"}\n{\"a\":2.5}\n".to_vec()),
+        (
+            "a.jsonl",
+            b"{\"a\":1,\"b\":null,\"c\":\"x\"}\n{\"a\":2.5}\n".to_vec(),
+        ),
         ("list.jsonl", b"[1,2]\n[3,null]\n".to_vec()),
         ("unnamed", images),
     ]
@@ -84,9 +99,17 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 fn read(path: &Path) {
     let input = path.to_str().unwrap();
     let model = Layout::unnamed(4, None);
-    for request in [Request::default(), Request { model: Some(model), target: Some("c".into()), ..Request::default() }]
-    {
-        let read = catch_unwind(AssertUnwindSafe(|| datasets::open(input, &request).and_then(Rows::collect_table)));
+    for request in [
+        Request::default(),
+        Request {
+            model: Some(model),
+            target: Some("c".into()),
+            ..Request::default()
+        },
+    ] {
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            datasets::open(input, &request).and_then(Rows::collect_table)
+        }));
         match read {
             Ok(Ok(table)) => assert!(table.values.iter().all(|x| !x.is_infinite())),
             Ok(Err(error)) => assert_eq!(exit_code(&error), 2, "{error:#}"),
@@ -121,7 +144,11 @@ fn damaged_files_are_mistakes() {
             read_changed(&bytes);
         }
         let largest = LARGEST.load(Relaxed);
-        assert!(largest < 4 << 20, "{name} of {} bytes made us take {largest}", sound.len());
+        assert!(
+            largest < 4 << 20,
+            "{name} of {} bytes made us take {largest}",
+            sound.len()
+        );
     }
 }
 
@@ -131,7 +158,9 @@ fn noise_is_a_mistake() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = 1u64;
     let mut random = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 33) as u8
     };
     for (name, sound) in files() {
@@ -139,7 +168,11 @@ fn noise_is_a_mistake() {
         for round in 0..40 {
             // All noise, or noise after a sound beginning.
             let kept = sound.len() * (round % 4) / 4;
-            let bytes: Vec<u8> = sound[..kept].iter().copied().chain((0..300).map(|_| random())).collect();
+            let bytes: Vec<u8> = sound[..kept]
+                .iter()
+                .copied()
+                .chain((0..300).map(|_| random()))
+                .collect();
             fs::write(&path, bytes).unwrap();
             read(&path);
         }
@@ -152,7 +185,9 @@ fn passing(path: &Path, request: &Request, rows: usize) -> usize {
     MOST.store(before, Relaxed);
     let opened = datasets::open(path.to_str().unwrap(), request).unwrap();
     let width = opened.layout.width;
-    let seen: usize = opened.map(|chunk| chunk.unwrap().values.len() / width).sum();
+    let seen: usize = opened
+        .map(|chunk| chunk.unwrap().values.len() / width)
+        .sum();
     assert_eq!(seen, rows);
     MOST.load(Relaxed) - before
 }
@@ -163,7 +198,8 @@ fn memory_does_not_grow_with_rows() {
     let folder = tempfile::tempdir().unwrap();
     let npy = |name: &str, fortran: &str, rows: usize| {
         let path = folder.path().join(name);
-        let header = format!("{{'descr': '|u1', 'fortran_order': {fortran}, 'shape': ({rows}, 256), }}\n");
+        let header =
+            format!("{{'descr': '|u1', 'fortran_order': {fortran}, 'shape': ({rows}, 256), }}\n");
         let mut out = BufWriter::new(fs::File::create(&path).unwrap());
         out.write_all(b"\x93NUMPY\x01\x00").unwrap();
         out.write_all(&(header.len() as u16).to_le_bytes()).unwrap();
@@ -177,7 +213,11 @@ fn memory_does_not_grow_with_rows() {
         assert!(taken < 24 << 20, "{name}: {taken}");
     }
     let path = folder.path().join("a.idx.gz");
-    fs::write(&path, zip(&idx::encode(&[30_000, 16, 16], &vec![3; 30_000 * 256]))).unwrap();
+    fs::write(
+        &path,
+        zip(&idx::encode(&[30_000, 16, 16], &vec![3; 30_000 * 256])),
+    )
+    .unwrap();
     let taken = passing(&path, &Request::default(), 30_000);
     assert!(taken < 24 << 20, "idx: {taken}");
     let rows = 40_000; // of 20 cells: 3.2 MB as f32
@@ -186,7 +226,10 @@ fn memory_does_not_grow_with_rows() {
     let line = format!("word{}\n", ",1.5".repeat(19));
     let object = format!(
         "{{\"n0\":\"word\"{}}}\n",
-        names[1..].iter().map(|name| format!(",\"{name}\":1.5")).collect::<String>()
+        names[1..]
+            .iter()
+            .map(|name| format!(",\"{name}\":1.5"))
+            .collect::<String>()
     );
     for (name, header, line) in [("a.csv", &*header, line), ("a.jsonl", "", object)] {
         let path = folder.path().join(name);
@@ -195,11 +238,23 @@ fn memory_does_not_grow_with_rows() {
         (0..rows).for_each(|_| out.write_all(line.as_bytes()).unwrap());
         drop(out);
         let first = passing(&path, &Request::default(), rows);
-        let layout = datasets::open(path.to_str().unwrap(), &Request::default()).unwrap().layout;
-        let for_model = Request { model: Some(layout), ..Request::default() };
+        let layout = datasets::open(path.to_str().unwrap(), &Request::default())
+            .unwrap()
+            .layout;
+        let for_model = Request {
+            model: Some(layout),
+            ..Request::default()
+        };
         let again = passing(&path, &for_model, rows);
         assert!(first.max(again) < 2 << 20, "{name}: {first} {again}");
-        let kept = passing(&path, &Request { keep: Keep::All, ..for_model }, rows); // 40 MB if all were held
+        let kept = passing(
+            &path,
+            &Request {
+                keep: Keep::All,
+                ..for_model
+            },
+            rows,
+        ); // 40 MB if all were held
         assert!(kept < 10 << 20, "{name}: {kept}");
     }
 }
@@ -223,19 +278,35 @@ fn a_line_that_never_ends_is_a_mistake() {
         inflated(&path, parts);
         let before = TAKEN.load(Relaxed);
         MOST.store(before, Relaxed);
-        let request = Request { model: Some(Layout::unnamed(2, None)), ..Request::default() };
-        let error = datasets::open(path.to_str().unwrap(), &request).and_then(Rows::collect_table).unwrap_err();
+        let request = Request {
+            model: Some(Layout::unnamed(2, None)),
+            ..Request::default()
+        };
+        let error = datasets::open(path.to_str().unwrap(), &request)
+            .and_then(Rows::collect_table)
+            .unwrap_err();
         let taken = MOST.load(Relaxed) - before;
         assert!(taken < 300 << 20, "{name}: {taken}");
         assert_eq!(exit_code(&error), 2);
-        error.to_string().replace(&format!("{}/", folder.path().display()), "")
+        error
+            .to_string()
+            .replace(&format!("{}/", folder.path().display()), "")
     };
     let long = "expected rows of at most 64 MiB, got more";
-    assert_eq!(says("a.csv.gz", &[("", b'y', 500)]), format!("a.csv.gz line 1: {long}"));
-    assert_eq!(says("b.csv.gz", &[("a,b\n1,2\n\n3,", b'4', 500)]), format!("b.csv.gz line 4: {long}"));
+    assert_eq!(
+        says("a.csv.gz", &[("", b'y', 500)]),
+        format!("a.csv.gz line 1: {long}")
+    );
+    assert_eq!(
+        says("b.csv.gz", &[("a,b\n1,2\n\n3,", b'4', 500)]),
+        format!("b.csv.gz line 4: {long}")
+    );
     let open = format!("c.csv.gz line 2: {long}; is a quote left open?");
     assert_eq!(says("c.csv.gz", &[("a,b\n1,\"2\n", b'3', 500)]), open);
-    assert_eq!(says("d.jsonl.gz", &[("[1, 2]\n[", b' ', 500)]), format!("d.jsonl.gz line 2: {long}"));
+    assert_eq!(
+        says("d.jsonl.gz", &[("[1, 2]\n[", b' ', 500)]),
+        format!("d.jsonl.gz line 2: {long}")
+    );
 }
 
 #[test]
@@ -243,13 +314,28 @@ fn rows_may_be_wide() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     for (name, rows) in [
-        ("a.csv.gz", [("a,b\n1,2.", b'0', 60), ("\n3,4.", b'0', 60), ("\n", b'\n', 0)]),
-        ("a.jsonl.gz", [("[1,", b' ', 60), ("2]\n[3,", b' ', 60), ("4]\n", b'\n', 0)]),
+        (
+            "a.csv.gz",
+            [
+                ("a,b\n1,2.", b'0', 60),
+                ("\n3,4.", b'0', 60),
+                ("\n", b'\n', 0),
+            ],
+        ),
+        (
+            "a.jsonl.gz",
+            [("[1,", b' ', 60), ("2]\n[3,", b' ', 60), ("4]\n", b'\n', 0)],
+        ),
     ] {
         let path = folder.path().join(name);
         inflated(&path, &rows);
-        let request = Request { model: Some(Layout::unnamed(2, None)), ..Request::default() };
-        let table = datasets::open(path.to_str().unwrap(), &request).and_then(Rows::collect_table).unwrap();
+        let request = Request {
+            model: Some(Layout::unnamed(2, None)),
+            ..Request::default()
+        };
+        let table = datasets::open(path.to_str().unwrap(), &request)
+            .and_then(Rows::collect_table)
+            .unwrap();
         assert_eq!(table.values, [1.0, 2.0, 3.0, 4.0], "{name}");
     }
 }

@@ -67,9 +67,17 @@ fn data() {
     let predict = "predict m.sumout --data bad.csv --out a.csv";
     case("bad.csv", "width,length\n1,2\n", predict);
     case("bad.csv", "width,length,colour\n1,2,green\n", predict);
-    case("bad.csv", "width,length,colour\n1,2,red\n1,x,red\n", predict);
+    case(
+        "bad.csv",
+        "width,length,colour\n1,2,red\n1,x,red\n",
+        predict,
+    );
     let evaluate = "evaluate m.sumout --data bad.csv";
-    case("bad.csv", "width,length,colour,species\n1,2,red,oak\n", evaluate);
+    case(
+        "bad.csv",
+        "width,length,colour,species\n1,2,red,oak\n",
+        evaluate,
+    );
     case("bad.csv", "width,length,colour,species\n", evaluate);
     let impute = "impute m.sumout --data bad.csv --given-labels --out a.csv";
     case("bad.csv", "width,length,colour\n1,2,red\n", impute);
@@ -97,7 +105,12 @@ fn models() {
     shown.push_str(&folder.refuse("train --resume m.sumout --data flowers.csv --out a.sumout"));
     shown.push_str(&folder.refuse("predict m.sumout --data digits"));
     folder.write("other.csv", "width,length,kind\n1,2,a\n2,1,b\n");
-    assert_eq!(folder.run("train --data other.csv --target kind --steps 5 --out other.sumout").code, 0);
+    assert_eq!(
+        folder
+            .run("train --data other.csv --target kind --steps 5 --out other.sumout")
+            .code,
+        0
+    );
     shown.push_str(&folder.refuse("evaluate m.sumout other.sumout --data flowers.csv"));
     insta::assert_snapshot!(shown);
 }
@@ -128,7 +141,12 @@ fn a_full_disk() {
     ];
     insta::assert_snapshot!(lines.map(|line| folder.show(line)).concat());
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let run: program::Run = folder.command("predict m.sumout --data flowers.csv").stdout(full).output().unwrap().into();
+    let run: program::Run = folder
+        .command("predict m.sumout --data flowers.csv")
+        .stdout(full)
+        .output()
+        .unwrap()
+        .into();
     let message = "error: cannot write standard output: No space left on device\n";
     assert_eq!((run.code, run.stderr.as_str()), (1, message));
 }
@@ -136,11 +154,19 @@ fn a_full_disk() {
 #[test]
 fn a_pipe_that_closes_is_no_error() {
     let folder = folder();
-    let mut child = folder.command("sample m.sumout --count 100000").spawn().unwrap();
+    let mut child = folder
+        .command("sample m.sumout --count 100000")
+        .spawn()
+        .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap(); // and the pipe is dropped
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap(); // and the pipe is dropped
     let run: program::Run = child.wait_with_output().unwrap().into();
-    assert_eq!((line.trim(), run.code, run.stderr.as_str()), ("width,length,colour,species", 0, ""));
+    assert_eq!(
+        (line.trim(), run.code, run.stderr.as_str()),
+        ("width,length,colour,species", 0, "")
+    );
 }
 
 /// Ctrl-C keeps a checkpoint, says how to go on, and going on gives the same bits as never stopping.
@@ -148,25 +174,58 @@ fn a_pipe_that_closes_is_no_error() {
 #[test]
 fn ctrl_c_and_resume() {
     let folder = folder();
-    folder.write("small.toml", "[columns]\ncomponents = 2\nchannels = [2]\n[settings]\nsteps = 20000\nbatch = 8\n");
+    folder.write(
+        "small.toml",
+        "[columns]\ncomponents = 2\nchannels = [2]\n[settings]\nsteps = 20000\nbatch = 8\n",
+    );
     let train = "train small.toml --data flowers.csv --target species --out";
-    let mut child = folder.command(&format!("{train} a.sumout")).spawn().unwrap();
+    let mut child = folder
+        .command(&format!("{train} a.sumout"))
+        .spawn()
+        .unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
-    out.find(|line| line.as_ref().unwrap().starts_with("step")).unwrap().unwrap();
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    out.find(|line| line.as_ref().unwrap().starts_with("step"))
+        .unwrap()
+        .unwrap();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
     out.for_each(drop);
     let stopped: program::Run = child.wait_with_output().unwrap().into();
     assert_eq!(stopped.code, 130, "{}", stopped.stderr);
-    assert!(stopped.stderr.starts_with("stopped after step "), "{}", stopped.stderr);
-    assert!(folder.names().contains(&"a.checkpoint.sumout".to_owned()) && !folder.path("a.sumout").exists());
-    let command = stopped.stderr.lines().last().unwrap().trim().strip_prefix("sumout ").unwrap();
-    assert_eq!(command, "train --resume a.checkpoint.sumout --data flowers.csv --out a.sumout");
+    assert!(
+        stopped.stderr.starts_with("stopped after step "),
+        "{}",
+        stopped.stderr
+    );
+    assert!(
+        folder.names().contains(&"a.checkpoint.sumout".to_owned())
+            && !folder.path("a.sumout").exists()
+    );
+    let command = stopped
+        .stderr
+        .lines()
+        .last()
+        .unwrap()
+        .trim()
+        .strip_prefix("sumout ")
+        .unwrap();
+    assert_eq!(
+        command,
+        "train --resume a.checkpoint.sumout --data flowers.csv --out a.sumout"
+    );
     folder.write("others.csv", &program::flowers(61));
     insta::assert_snapshot!(folder.refuse(&command.replace("flowers.csv", "others.csv")));
     insta::assert_snapshot!(folder.refuse(&command.replace("a.sumout", "a.checkpoint.sumout")));
     insta::assert_snapshot!(folder.refuse(&format!("{command} --validation 0.1")));
     assert_eq!(folder.run(command).code, 0);
     assert_eq!(folder.run(&format!("{train} b.sumout")).code, 0);
-    assert!(fs::read(folder.path("a.sumout")).unwrap() == fs::read(folder.path("b.sumout")).unwrap());
+    assert!(
+        fs::read(folder.path("a.sumout")).unwrap() == fs::read(folder.path("b.sumout")).unwrap()
+    );
     assert!(!folder.path("a.checkpoint.sumout").exists());
 }

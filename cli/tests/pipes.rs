@@ -5,14 +5,19 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use sumout_cli::datasets::{self, Field, FieldKind, Layout, Output, OutputFormat, Request, Rows, Table};
+use sumout_cli::datasets::{
+    self, Field, FieldKind, Layout, Output, OutputFormat, Request, Rows, Table,
+};
 use sumout_cli::mistake::is_closed_pipe;
 
 /// Says which part the other end plays.
 const PART: &str = "SUMOUT_TEST_PART";
 
 fn request(for_model: bool) -> Request {
-    Request { model: for_model.then(|| Layout::unnamed(2, None)), ..Request::default() }
+    Request {
+        model: for_model.then(|| Layout::unnamed(2, None)),
+        ..Request::default()
+    }
 }
 
 fn text(table: &Table) -> String {
@@ -22,19 +27,28 @@ fn text(table: &Table) -> String {
 /// The other end: not a test of its own, so without a part to play it does nothing.
 #[test]
 fn other_end() {
-    let Ok(part) = std::env::var(PART) else { return };
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
     let said = match part.as_str() {
         "read" | "read for a model" => {
             let rows = datasets::open("-", &request(part != "read"));
-            rows.and_then(Rows::collect_table).map_or_else(|error| error.to_string(), |table| text(&table))
+            rows.and_then(Rows::collect_table)
+                .map_or_else(|error| error.to_string(), |table| text(&table))
         }
         _ => {
             std::io::stdin().read_line(&mut String::new()).unwrap(); // until the pipe is as it should be
-            let fields = vec![Field::new("a", FieldKind::Single), Field::new("b", FieldKind::Single)];
+            let fields = vec![
+                Field::new("a", FieldKind::Single),
+                Field::new("b", FieldKind::Single),
+            ];
             let mut out = Output::create("-", OutputFormat::Csv, fields, None).unwrap();
             let written = (0..100_000).try_for_each(|_| out.numbers(&[1.5, f32::NAN]));
             let written = written.and_then(|()| out.finish());
-            format!("closed pipe: {}", written.is_err_and(|error| is_closed_pipe(&error)))
+            format!(
+                "closed pipe: {}",
+                written.is_err_and(|error| is_closed_pipe(&error))
+            )
         }
     };
     writeln!(std::io::stderr(), "<{said}>").unwrap();
@@ -53,9 +67,17 @@ fn ask(part: &str, input: &str, read_all: bool) -> String {
     if !read_all {
         // Only once the test harness over there has said its own piece.
         let out = BufReader::new(child.stdout.take().unwrap());
-        out.lines().map_while(Result::ok).find(|line| line.starts_with("running")).unwrap();
+        out.lines()
+            .map_while(Result::ok)
+            .find(|line| line.starts_with("running"))
+            .unwrap();
     }
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     said.split(['<', '>']).nth(1).unwrap_or(&said).to_owned()
@@ -64,15 +86,27 @@ fn ask(part: &str, input: &str, read_all: bool) -> String {
 #[test]
 fn standard_input_is_csv_or_json_lines() {
     for part in ["read", "read for a model"] {
-        assert_eq!(ask(part, "a,b\n1,2\n3,\n", true), "2 rows [1.0, 2.0, 3.0, NaN]");
-        assert_eq!(ask(part, "\n[1, 2]\n[3, null]\n", true), "2 rows [1.0, 2.0, 3.0, NaN]");
+        assert_eq!(
+            ask(part, "a,b\n1,2\n3,\n", true),
+            "2 rows [1.0, 2.0, 3.0, NaN]"
+        );
+        assert_eq!(
+            ask(part, "\n[1, 2]\n[3, null]\n", true),
+            "2 rows [1.0, 2.0, 3.0, NaN]"
+        );
         assert_eq!(
             ask(part, "a,b\n1,2\n3\n", true),
             "standard input line 3: expected 2 cells, as in the first line, got 1"
         );
     }
-    assert_eq!(ask("read", "{\"a\": 1}\n{\"b\": 2}\n", true), "2 rows [1.0, NaN, NaN, 2.0]");
-    assert_eq!(ask("read for a model", "{\"x1\": 1}\n{\"x0\": 2}\n", true), "2 rows [NaN, 1.0, 2.0, NaN]");
+    assert_eq!(
+        ask("read", "{\"a\": 1}\n{\"b\": 2}\n", true),
+        "2 rows [1.0, NaN, NaN, 2.0]"
+    );
+    assert_eq!(
+        ask("read for a model", "{\"x1\": 1}\n{\"x0\": 2}\n", true),
+        "2 rows [NaN, 1.0, 2.0, NaN]"
+    );
 }
 
 #[test]
@@ -86,7 +120,13 @@ fn named_pipes_are_read_once() {
     let folder = tempfile::tempdir().unwrap();
     for for_model in [false, true] {
         let path = folder.path().join(format!("pipe-{for_model}"));
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
         let writer = path.clone();
         let feeder = std::thread::spawn(move || fs::write(writer, "a,b\n1,2\n3,\n").unwrap());
         let table = read(&path, for_model);
@@ -103,7 +143,9 @@ fn read(path: &Path, for_model: bool) -> Table {
 #[test]
 fn a_closed_pipe_does_not_stop_training() {
     let folder = tempfile_folder("closed_pipe_training");
-    let rows: String = (0..40).map(|i| format!("{},{}\n", i % 7, ["a", "b"][i % 2])).collect();
+    let rows: String = (0..40)
+        .map(|i| format!("{},{}\n", i % 7, ["a", "b"][i % 2]))
+        .collect();
     fs::write(folder.join("d.csv"), format!("x,y\n{rows}")).unwrap();
     let model = folder.join("m.sumout");
     let mut child = Command::new(env!("CARGO_BIN_EXE_sumout"))

@@ -18,7 +18,8 @@ fn flower_model() -> &'static [u8] {
     MODEL.get_or_init(|| {
         let folder = Folder::new();
         folder.write("flowers.csv", &flowers(120));
-        let run = folder.run("train --data flowers.csv --target species --out flowers.sumout --steps 200");
+        let run = folder
+            .run("train --data flowers.csv --target species --out flowers.sumout --steps 200");
         assert_eq!(run.code, 0, "{}", run.stderr);
         fs::read(folder.path("flowers.sumout")).unwrap()
     })
@@ -63,30 +64,49 @@ impl Service {
     fn with_token(options: &str, token: Option<&str>) -> Self {
         let folder = Folder::new();
         fs::write(folder.path("flowers.sumout"), flower_model()).unwrap();
-        let mut command = folder.command(&format!("serve flowers.sumout --listen 127.0.0.1:0 --log none {options}"));
+        let mut command = folder.command(&format!(
+            "serve flowers.sumout --listen 127.0.0.1:0 --log none {options}"
+        ));
         if let Some(token) = token {
             command.env("SUMOUT_TOKEN", token);
         }
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next())
+            .unwrap_or_default();
         assert!(!address.is_empty(), "{line}");
-        Self { folder, child, address: address.to_owned() }
+        Self {
+            folder,
+            child,
+            address: address.to_owned(),
+        }
     }
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         stream
     }
 
     fn send(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Reply {
         let mut stream = self.connect();
         let length = body.len();
-        let host = if headers.to_lowercase().contains("host:") { "" } else { "host: localhost\r\n" };
-        let head =
-            format!("{method} {path} HTTP/1.1\r\n{host}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n");
+        let host = if headers.to_lowercase().contains("host:") {
+            ""
+        } else {
+            "host: localhost\r\n"
+        };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\n{host}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+        );
         stream.write_all(head.as_bytes()).unwrap();
         let _ = stream.write_all(body); // a refused body may not be read to its end
         read(stream)
@@ -97,7 +117,12 @@ impl Service {
     }
 
     fn post(&self, path: &str, kind: &str, body: impl AsRef<[u8]>) -> Reply {
-        self.send("POST", path, &format!("content-type: {kind}\r\n"), body.as_ref())
+        self.send(
+            "POST",
+            path,
+            &format!("content-type: {kind}\r\n"),
+            body.as_ref(),
+        )
     }
 
     fn rows(&self, path: &str, rows: Value) -> Reply {
@@ -121,8 +146,16 @@ fn read(mut stream: TcpStream) -> Reply {
     let _ = stream.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Reply { status, head: head.to_lowercase(), body: body.to_owned() }
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0);
+    Reply {
+        status,
+        head: head.to_lowercase(),
+        body: body.to_owned(),
+    }
 }
 
 #[test]
@@ -135,41 +168,90 @@ fn answers_are_those_of_the_command_line_in_every_format() {
     assert_eq!((answer.status, answer.body.lines().count()), (200, 4));
     // The command line may put other columns before them.
     assert!(
-        run.stdout.lines().zip(answer.body.lines()).all(|(ours, theirs)| ours.ends_with(theirs)),
+        run.stdout
+            .lines()
+            .zip(answer.body.lines())
+            .all(|(ours, theirs)| ours.ends_with(theirs)),
         "{}",
         answer.body
     );
     let csv_answer = answer.body;
     let rows = json!([[2.5, null, "blue"], {}, { "colour": "red", "length": 3, "width": 1.5 }]);
     let answer = service.rows("/v1/predict", rows.clone()).json();
-    for (line, row) in csv_answer.lines().skip(1).zip(answer["rows"].as_array().unwrap()) {
-        let shown: Vec<f64> = line.split(',').skip(1).map(|cell| cell.parse().unwrap()).collect();
+    for (line, row) in csv_answer
+        .lines()
+        .skip(1)
+        .zip(answer["rows"].as_array().unwrap())
+    {
+        let shown: Vec<f64> = line
+            .split(',')
+            .skip(1)
+            .map(|cell| cell.parse().unwrap())
+            .collect();
         assert_eq!(line.split(',').next(), row["class"].as_str());
         assert_eq!(json!(shown[..3]), row["posterior"]);
         assert_eq!(json!(shown[3]), row["log_likelihood"]);
     }
-    let lines: String = rows.as_array().unwrap().iter().map(|row| format!("{row}\n")).collect();
+    let lines: String = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{row}\n"))
+        .collect();
     let by_line = service.post("/v1/predict", "application/x-ndjson", lines);
-    let by_line: Vec<Value> = by_line.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let by_line: Vec<Value> = by_line
+        .body
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(json!(by_line), answer["rows"]);
     let accept = "content-type: text/csv\r\naccept: application/json\r\n";
-    assert_eq!(service.send("POST", "/v1/predict", accept, csv.as_bytes()).json(), answer);
+    assert_eq!(
+        service
+            .send("POST", "/v1/predict", accept, csv.as_bytes())
+            .json(),
+        answer
+    );
 
-    let filled = service.post("/v1/impute?classes=true", "text/csv", csv).body;
+    let filled = service
+        .post("/v1/impute?classes=true", "text/csv", csv)
+        .body;
     let mut lines = filled.lines();
-    assert_eq!(lines.next(), Some("width,length,colour,note,class,p_iris,p_rose,p_tulip,log_likelihood"));
+    assert_eq!(
+        lines.next(),
+        Some("width,length,colour,note,class,p_iris,p_rose,p_tulip,log_likelihood")
+    );
     let first = lines.next().unwrap();
-    assert!(first.starts_with("2.5,") && first.contains(",blue,a,"), "{first}");
-    let imputed = service.rows("/v1/impute?deviation=true&draws=2&seed=7", rows).json();
+    assert!(
+        first.starts_with("2.5,") && first.contains(",blue,a,"),
+        "{first}"
+    );
+    let imputed = service
+        .rows("/v1/impute?deviation=true&draws=2&seed=7", rows)
+        .json();
     let cell = imputed["rows"][0]["values"][1].as_f64().unwrap();
     assert_eq!(first.split(',').nth(1), Some(&*(cell as f32).to_string()));
     let row = &imputed["rows"][0];
-    assert_eq!((&row["deviation"][0], &row["values"][2]), (&json!(0.0), &json!("blue")));
+    assert_eq!(
+        (&row["deviation"][0], &row["values"][2]),
+        (&json!(0.0), &json!("blue"))
+    );
     assert!(row["deviation"][1].as_f64().unwrap() > 0.0);
     assert_eq!(row.get("warning"), None);
-    assert_eq!(imputed["rows"][1]["deviation"][2], Value::Null, "a category has none");
-    let far = service.rows("/v1/predict", json!([[1e30, null, null]])).json();
-    assert!(far["rows"][0]["warning"].as_str().unwrap().starts_with("too far from all that was learned"));
+    assert_eq!(
+        imputed["rows"][1]["deviation"][2],
+        Value::Null,
+        "a category has none"
+    );
+    let far = service
+        .rows("/v1/predict", json!([[1e30, null, null]]))
+        .json();
+    assert!(
+        far["rows"][0]["warning"]
+            .as_str()
+            .unwrap()
+            .starts_with("too far from all that was learned")
+    );
     assert!(row["draws"][0][1] != row["draws"][1][1] && row["draws"][0][0] == json!(2.5));
 }
 
@@ -177,28 +259,67 @@ fn answers_are_those_of_the_command_line_in_every_format() {
 fn samples_neurons_and_models() {
     let service = Service::start("");
     let about = service.get("/v1/models").json();
-    assert_eq!((&about["models"][0]["name"], &about["models"][0]["target"]), (&json!("flowers"), &json!("species")));
-    assert_eq!(about["models"][0]["columns"][2]["categories"], json!(["blue", "red", "white"]));
-    let levels = service.get("/v1/models/flowers").json()["trees"][0].as_array().unwrap().len();
+    assert_eq!(
+        (&about["models"][0]["name"], &about["models"][0]["target"]),
+        (&json!("flowers"), &json!("species"))
+    );
+    assert_eq!(
+        about["models"][0]["columns"][2]["categories"],
+        json!(["blue", "red", "white"])
+    );
+    let levels = service.get("/v1/models/flowers").json()["trees"][0]
+        .as_array()
+        .unwrap()
+        .len();
     let samples = service.get("/v1/sample?class=rose&count=3&seed=5").json();
     assert_eq!(samples["rows"].as_array().unwrap().len(), 3);
     assert!(
-        samples["rows"].as_array().unwrap().iter().all(|row| row["class"] == "rose" && row["values"][0].is_number())
+        samples["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["class"] == "rose" && row["values"][0].is_number())
     );
-    assert_eq!(service.get("/v1/sample?class=rose&count=3&seed=5").json(), samples, "the same seed draws the same");
-    let neurons = service.get(&format!("/v1/explain?level={}&node=0&channels=2&count=3", levels - 1)).json();
-    let channels: Vec<&Value> = neurons["rows"].as_array().unwrap().iter().map(|row| &row["channel"]).collect();
-    assert!(channels.len() == 6 && channels[0] == channels[2] && channels[0] != channels[3], "{channels:?}");
+    assert_eq!(
+        service.get("/v1/sample?class=rose&count=3&seed=5").json(),
+        samples,
+        "the same seed draws the same"
+    );
+    let neurons = service
+        .get(&format!(
+            "/v1/explain?level={}&node=0&channels=2&count=3",
+            levels - 1
+        ))
+        .json();
+    let channels: Vec<&Value> = neurons["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["channel"])
+        .collect();
+    assert!(
+        channels.len() == 6 && channels[0] == channels[2] && channels[0] != channels[3],
+        "{channels:?}"
+    );
     let csv = service.send("GET", "/v1/sample?count=1", "accept: text/csv\r\n", b"");
-    assert!(csv.body.starts_with("width,length,colour,class\n"), "{}", csv.body);
+    assert!(
+        csv.body.starts_with("width,length,colour,class\n"),
+        "{}",
+        csv.body
+    );
 }
 
 #[test]
 fn nonsense_is_named_and_the_service_lives_on() {
     let service = Service::start("--max-body 1 --max-rows 4000 --max-seconds 2");
     let says = |body: &str| service.post("/v1/predict", JSON, body).error();
-    assert!(says("{\"rows\": [[1, 1e999, null]]}").starts_with("400 row 0, column 'length': number out of range"));
-    assert!(says("{\"rows\": [[], [1, 2, \"red\"]]}").starts_with("400 row 0: expected 3 cells, got 0"));
+    assert!(
+        says("{\"rows\": [[1, 1e999, null]]}")
+            .starts_with("400 row 0, column 'length': number out of range")
+    );
+    assert!(
+        says("{\"rows\": [[], [1, 2, \"red\"]]}").starts_with("400 row 0: expected 3 cells, got 0")
+    );
     assert_eq!(
         says("{\"rows\": [[1, 2, \"pink\"]]}"),
         "400 row 0, column 'colour': expected blue, red, white, got 'pink'"
@@ -207,7 +328,8 @@ fn nonsense_is_named_and_the_service_lives_on() {
     assert!(says(&format!("{{\"rows\": {}", "[".repeat(10_000))).starts_with("400 "));
     assert!(says(&"{\"a\":".repeat(10_000)).starts_with("400 "));
     assert!(
-        says(&format!("{{\"rows\": [{}{{}}]}}", "{},".repeat(4000))).starts_with("413 rows: expected at most 4000")
+        says(&format!("{{\"rows\": [{}{{}}]}}", "{},".repeat(4000)))
+            .starts_with("413 rows: expected at most 4000")
     );
     assert!(says(&" ".repeat(3 << 20)).starts_with("413 body: expected at most 1048576 bytes"));
     let csv = |text: &str| service.post("/v1/impute", "text/csv", text).error();
@@ -219,41 +341,94 @@ fn nonsense_is_named_and_the_service_lives_on() {
         csv(&format!("width,length,colour\n{},", "1".repeat(2 << 20))),
         "413 expected rows or batches of at most 1048576 bytes, got more"
     );
-    let line = service.post("/v1/predict", "application/x-ndjson", "{}\n{\"width\": true}\n").error();
-    assert_eq!(line, "400 line 2, column 'width': expected a number, got 'true'");
-    let arrow = |bytes: &[u8]| service.post("/v1/predict", "application/vnd.apache.arrow.stream", bytes).error();
+    let line = service
+        .post(
+            "/v1/predict",
+            "application/x-ndjson",
+            "{}\n{\"width\": true}\n",
+        )
+        .error();
+    assert_eq!(
+        line,
+        "400 line 2, column 'width': expected a number, got 'true'"
+    );
+    let arrow = |bytes: &[u8]| {
+        service
+            .post("/v1/predict", "application/vnd.apache.arrow.stream", bytes)
+            .error()
+    };
     assert_eq!(arrow(b""), "400 expected an Arrow stream, got nothing");
     assert!(arrow(&[255; 100]).starts_with("400 expected an Arrow stream"));
-    assert!(arrow(&[255, 255, 255, 255, 0, 0, 16, 0]).starts_with("400 the Arrow stream ends in the middle"));
+    assert!(
+        arrow(&[255, 255, 255, 255, 0, 0, 16, 0])
+            .starts_with("400 the Arrow stream ends in the middle")
+    );
     let get = |path: &str| service.get(path).error();
     assert!(get("/v1/sample?count=9999999").starts_with("400 count: expected 1 to 1000"));
-    assert_eq!(get("/v1/sample?count=-1"), "400 query: count: expected a whole number, got '-1'");
+    assert_eq!(
+        get("/v1/sample?count=-1"),
+        "400 query: count: expected a whole number, got '-1'"
+    );
     assert!(get("/v1/sample?counts=1").contains("unknown field `counts`"));
     let never = service.send("GET", "/v1/sample", "accept: application/json;q=0\r\n", b"");
-    assert!(never.error().starts_with("406 accept: expected"), "{}", never.body);
-    assert!(get("/v1/explain?level=99&node=0").starts_with("404 neuron's layer: expected"));
-    assert_eq!(get("/v1/sample?class=oak"), "400 class: expected iris, rose, tulip, got 'oak'");
-    assert_eq!(get("/v1/sample?model=oak"), "404 model: expected one of flowers, got 'oak'");
     assert!(
-        get("/../../etc/passwd").starts_with("404 ") && get("/v1/models/..%2f..%2fetc%2fpasswd").starts_with("404 ")
+        never.error().starts_with("406 accept: expected"),
+        "{}",
+        never.body
+    );
+    assert!(get("/v1/explain?level=99&node=0").starts_with("404 neuron's layer: expected"));
+    assert_eq!(
+        get("/v1/sample?class=oak"),
+        "400 class: expected iris, rose, tulip, got 'oak'"
+    );
+    assert_eq!(
+        get("/v1/sample?model=oak"),
+        "404 model: expected one of flowers, got 'oak'"
+    );
+    assert!(
+        get("/../../etc/passwd").starts_with("404 ")
+            && get("/v1/models/..%2f..%2fetc%2fpasswd").starts_with("404 ")
     );
     assert_eq!(get("/v1/predict"), "405 method: expected POST, got GET");
     assert!(service.get("/v1/predict").head.contains("\r\nallow: post"));
     let deleted = service.send("DELETE", "/v1/models/flowers", "", b"");
-    assert_eq!(deleted.error(), "405 method: expected GET or HEAD, got DELETE");
-    assert!(deleted.head.contains("\r\nallow: get,head"), "{}", deleted.head);
-    let impute = |query: &str| service.rows(&format!("/v1/impute?{query}"), json!([{}])).error();
-    assert_eq!(impute("draws=two"), "400 query: draws: expected a whole number, got 'two'");
+    assert_eq!(
+        deleted.error(),
+        "405 method: expected GET or HEAD, got DELETE"
+    );
+    assert!(
+        deleted.head.contains("\r\nallow: get,head"),
+        "{}",
+        deleted.head
+    );
+    let impute = |query: &str| {
+        service
+            .rows(&format!("/v1/impute?{query}"), json!([{}]))
+            .error()
+    };
+    assert_eq!(
+        impute("draws=two"),
+        "400 query: draws: expected a whole number, got 'two'"
+    );
     assert_eq!(
         impute("seed=99999999999999999999"),
         "400 query: seed: expected a smaller whole number, got '99999999999999999999'"
     );
-    assert_eq!(impute("classes=yes"), "400 query: classes: expected true or false, got 'yes'");
+    assert_eq!(
+        impute("classes=yes"),
+        "400 query: classes: expected true or false, got 'yes'"
+    );
     for how in ["mode", "sample"] {
-        let expected = format!("400 deviation: expected how=mean, which alone has one, got how={how}");
+        let expected =
+            format!("400 deviation: expected how=mean, which alone has one, got how={how}");
         assert_eq!(impute(&format!("deviation=true&how={how}")), expected);
     }
-    assert!(service.post("/v1/predict", "text/plain", "1").error().starts_with("415 content-type: expected"));
+    assert!(
+        service
+            .post("/v1/predict", "text/plain", "1")
+            .error()
+            .starts_with("415 content-type: expected")
+    );
     let mut stream = service.connect();
     stream.write_all(b"nonsense\r\n\r\n").unwrap();
     assert_eq!(read(stream).status, 400);
@@ -275,7 +450,10 @@ fn slow_bodies_time_out_and_hinder_nobody() {
     let start = Instant::now();
     assert_eq!(service.get("/healthz").status, 200);
     assert_eq!(service.rows("/v1/predict", json!([{}])).status, 200);
-    assert!(start.elapsed() < Duration::from_secs(3), "nobody waits for them");
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "nobody waits for them"
+    );
     for stream in slow {
         let reply = read(stream);
         assert_eq!(reply.error(), "408 body: expected it within 4 seconds");
@@ -298,11 +476,21 @@ fn only_so_many_at_once() {
         service.get("/v1/models").status == 429
     });
     let refused = service.get("/v1/models");
-    assert!(refused.error().starts_with("429 expected at most 2 requests at once"));
+    assert!(
+        refused
+            .error()
+            .starts_with("429 expected at most 2 requests at once")
+    );
     assert!(refused.head.contains("retry-after: 1"));
-    assert_eq!(service.get("/healthz").status, 200, "health checks are never refused");
+    assert_eq!(
+        service.get("/healthz").status,
+        200,
+        "health checks are never refused"
+    );
     drop(held);
-    eventually("there is room again", || service.get("/v1/models").status == 200);
+    eventually("there is room again", || {
+        service.get("/v1/models").status == 200
+    });
 }
 
 #[test]
@@ -311,31 +499,88 @@ fn tokens_hosts_and_headers() {
     fs::write(folder.path("m.sumout"), flower_model()).unwrap();
     let run = folder.run("serve m.sumout --listen 0.0.0.0:0");
     assert_eq!(
-        (run.code, run.stderr.contains("give a token in SUMOUT_TOKEN or --token-file")),
+        (
+            run.code,
+            run.stderr
+                .contains("give a token in SUMOUT_TOKEN or --token-file")
+        ),
         (2, true),
         "{}",
         run.stderr
     );
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let run = folder.run(&format!("serve m.sumout --listen {}", taken.local_addr().unwrap()));
-    assert_eq!((run.code, run.stderr.contains("cannot listen")), (2, true), "{}", run.stderr);
-    assert!(!run.stderr.contains("stopped"), "it never started: {}", run.stderr);
+    let run = folder.run(&format!(
+        "serve m.sumout --listen {}",
+        taken.local_addr().unwrap()
+    ));
+    assert_eq!(
+        (run.code, run.stderr.contains("cannot listen")),
+        (2, true),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        !run.stderr.contains("stopped"),
+        "it never started: {}",
+        run.stderr
+    );
     let run = folder.run("serve");
-    assert!(run.code == 2 && run.stderr.contains("`sumout demo` trains one in a minute"), "{}", run.stderr);
+    assert!(
+        run.code == 2 && run.stderr.contains("`sumout demo` trains one in a minute"),
+        "{}",
+        run.stderr
+    );
     let service = Service::with_token("--allow-host box.lan", Some("a-long-enough-token"));
-    assert!(service.get("/v1/models").error().starts_with("401 authorization: expected the bearer token"));
+    assert!(
+        service
+            .get("/v1/models")
+            .error()
+            .starts_with("401 authorization: expected the bearer token")
+    );
     let token = "authorization: Bearer a-long-enough-token\r\n";
     assert_eq!(service.send("GET", "/v1/models", token, b"").status, 200);
-    assert_eq!(service.send("GET", "/v1/models", "authorization: Bearer a-long-enough-tokem\r\n", b"").status, 401);
-    assert_eq!((service.get("/healthz").status, service.get("/metrics").status), (200, 401));
-    assert_eq!(service.send("GET", "/", "host: evil.example\r\n", b"").status, 403);
-    assert_eq!(service.send("GET", "/", "host: box.lan\r\n", b"").status, 200);
-    let origin = format!("{token}origin: http://evil.example\r\ncontent-type: application/json\r\n");
-    assert_eq!(service.send("POST", "/v1/predict", &origin, b"{\"rows\": []}").status, 403);
+    assert_eq!(
+        service
+            .send(
+                "GET",
+                "/v1/models",
+                "authorization: Bearer a-long-enough-tokem\r\n",
+                b""
+            )
+            .status,
+        401
+    );
+    assert_eq!(
+        (
+            service.get("/healthz").status,
+            service.get("/metrics").status
+        ),
+        (200, 401)
+    );
+    assert_eq!(
+        service
+            .send("GET", "/", "host: evil.example\r\n", b"")
+            .status,
+        403
+    );
+    assert_eq!(
+        service.send("GET", "/", "host: box.lan\r\n", b"").status,
+        200
+    );
+    let origin =
+        format!("{token}origin: http://evil.example\r\ncontent-type: application/json\r\n");
+    assert_eq!(
+        service
+            .send("POST", "/v1/predict", &origin, b"{\"rows\": []}")
+            .status,
+        403
+    );
     let page = service.get("/");
     assert!(
         page.body.contains("<title>Sumout</title>")
-            && page.head.contains("content-security-policy: default-src 'self'")
+            && page
+                .head
+                .contains("content-security-policy: default-src 'self'")
     );
     assert!(page.head.contains("x-content-type-options: nosniff"));
 }
@@ -347,18 +592,34 @@ fn several_models_and_a_new_file() {
         service.rows("/v1/predict", json!([{}])).error(),
         "400 model: expected one of flowers, second, got none"
     );
-    assert_eq!(service.rows("/v1/predict?model=second", json!([{}])).status, 200);
+    assert_eq!(
+        service.rows("/v1/predict?model=second", json!([{}])).status,
+        200
+    );
     let count = |name: &str| {
         let page = service.get("/metrics").body;
-        page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok()).unwrap()
+        page.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok())
+            .unwrap()
     };
     let wait = |name: &str, wanted: u32| eventually(name, || count(name) >= wanted);
     fs::write(service.folder.path("flowers.sumout"), "nonsense").unwrap();
     wait("sumout_reloads_failed_total", 2);
-    assert_eq!(service.rows("/v1/predict?model=flowers", json!([{}])).status, 200, "the old model stays");
+    assert_eq!(
+        service
+            .rows("/v1/predict?model=flowers", json!([{}]))
+            .status,
+        200,
+        "the old model stays"
+    );
     fs::write(service.folder.path("flowers.sumout"), flower_model()).unwrap();
     wait("sumout_reloads_total", 2);
-    assert_eq!(service.rows("/v1/predict?model=flowers", json!([{}])).status, 200);
+    assert_eq!(
+        service
+            .rows("/v1/predict?model=flowers", json!([{}]))
+            .status,
+        200
+    );
 }
 
 #[cfg(unix)]
@@ -370,12 +631,21 @@ fn it_finishes_what_is_under_way() {
     stream.write_all(head.as_bytes()).unwrap();
     let active = || service.get("/metrics").body.contains("sumout_active 2\n"); // this question too
     eventually("the request is under way", active);
-    let kill = std::process::Command::new("kill").args(["-TERM", &service.child.id().to_string()]).status();
+    let kill = std::process::Command::new("kill")
+        .args(["-TERM", &service.child.id().to_string()])
+        .status();
     assert!(kill.unwrap().success());
-    eventually("nothing new is taken", || TcpStream::connect(&service.address).is_err());
+    eventually("nothing new is taken", || {
+        TcpStream::connect(&service.address).is_err()
+    });
     stream.write_all(b"colour\n1,2,red\n\n\n").unwrap();
     let reply = read(stream);
-    assert_eq!((reply.status, reply.body.lines().count()), (200, 2), "{}", reply.body);
+    assert_eq!(
+        (reply.status, reply.body.lines().count()),
+        (200, 2),
+        "{}",
+        reply.body
+    );
     assert_eq!(service.child.wait().unwrap().code(), Some(0));
 }
 
@@ -387,11 +657,25 @@ fn a_long_stream_is_answered_whole() {
         .chain((0..rows).map(|i| format!("{},,red\n", i % 7)))
         .collect();
     let answer = service.post("/v1/predict", "text/csv", &text);
-    assert_eq!((answer.status, answer.body.lines().count()), (200, rows + 1));
+    assert_eq!(
+        (answer.status, answer.body.lines().count()),
+        (200, rows + 1)
+    );
     let lines: Vec<&str> = answer.body.lines().collect();
-    assert!((1..rows - 7).all(|i| lines[i] == lines[i + 7]), "rows come back in their order");
-    let wrong = service.post("/v1/predict", "text/csv", text + "x,,red\n").error();
-    assert_eq!(wrong, format!("400 line {}, column 'width': expected a number, got 'x'", rows + 2));
+    assert!(
+        (1..rows - 7).all(|i| lines[i] == lines[i + 7]),
+        "rows come back in their order"
+    );
+    let wrong = service
+        .post("/v1/predict", "text/csv", text + "x,,red\n")
+        .error();
+    assert_eq!(
+        wrong,
+        format!(
+            "400 line {}, column 'width': expected a number, got 'x'",
+            rows + 2
+        )
+    );
 }
 
 #[test]
@@ -399,8 +683,14 @@ fn the_description_is_of_this_version_and_these_models() {
     let service = Service::start("");
     let document = service.get("/openapi.json").json();
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(document["components"]["schemas"]["Model"]["enum"], json!(["flowers"]));
-    assert_eq!(document["components"]["schemas"]["Class"]["enum"], json!(["iris", "rose", "tulip"]));
+    assert_eq!(
+        document["components"]["schemas"]["Model"]["enum"],
+        json!(["flowers"])
+    );
+    assert_eq!(
+        document["components"]["schemas"]["Class"]["enum"],
+        json!(["iris", "rose", "tulip"])
+    );
     for path in document["paths"].as_object().unwrap().keys() {
         let path = path.replace("{model}", "flowers");
         assert_ne!(service.get(&path).status, 404, "{path}");

@@ -7,53 +7,120 @@ use program::Folder;
 /// A model of `a` and `colour` with the target `y`; whole numbers that 32 bits cannot hold, and names for holes.
 fn folder() -> Folder {
     let folder = Folder::new();
-    let row = |i: usize| format!("{},{},{}\n", 16_777_216 + i % 9, ["red", "blue"][i / 2 % 2], ["no", "yes"][i % 2]);
-    folder.write("train.csv", &format!("a,colour,y\n{}?,?,yes\n", (0..40).map(row).collect::<String>()));
+    let row = |i: usize| {
+        format!(
+            "{},{},{}\n",
+            16_777_216 + i % 9,
+            ["red", "blue"][i / 2 % 2],
+            ["no", "yes"][i % 2]
+        )
+    };
+    folder.write(
+        "train.csv",
+        &format!(
+            "a,colour,y\n{}?,?,yes\n",
+            (0..40).map(row).collect::<String>()
+        ),
+    );
     let train = folder.run("train --data train.csv --target y --na ? --steps 20 --out m.sumout");
-    assert!(train.code == 0 && train.stderr.contains("are kept in steps of 2;"), "{}", train.stderr);
+    assert!(
+        train.code == 0 && train.stderr.contains("are kept in steps of 2;"),
+        "{}",
+        train.stderr
+    );
     folder
 }
 
 #[test]
 fn impute_leaves_what_is_there_as_it_was_written() {
     let folder = folder();
-    let text = "id,colour, y,,a,note\n007,red,maybe,1,16777217,\"x, y\"\n008, blue ,NA,2,+16777220.50,?\n";
+    let text =
+        "id,colour, y,,a,note\n007,red,maybe,1,16777217,\"x, y\"\n008, blue ,NA,2,+16777220.50,?\n";
     folder.write("whole.csv", text);
     let filled = folder.run("impute m.sumout --data whole.csv");
-    assert_eq!((filled.stdout, filled.stderr), (text.replace(", y,", ",y,"), String::new()));
-    folder.write("holes.csv", "id,colour,y,a\n007,,no,16777217\n008,red,,?\n009,N/A,yes,\n");
-    let filled = folder.run("impute m.sumout --data holes.csv --how mode --variance v.csv").stdout;
-    let cells: Vec<Vec<&str>> = filled.lines().skip(1).map(|line| line.split(',').collect()).collect();
-    assert_eq!((&cells[0][2..], cells[1][1]), (&["no", "16777217"][..], "red"));
+    assert_eq!(
+        (filled.stdout, filled.stderr),
+        (text.replace(", y,", ",y,"), String::new())
+    );
+    folder.write(
+        "holes.csv",
+        "id,colour,y,a\n007,,no,16777217\n008,red,,?\n009,N/A,yes,\n",
+    );
+    let filled = folder
+        .run("impute m.sumout --data holes.csv --how mode --variance v.csv")
+        .stdout;
+    let cells: Vec<Vec<&str>> = filled
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(
+        (&cells[0][2..], cells[1][1]),
+        (&["no", "16777217"][..], "red")
+    );
     for (row, column) in [(0, 1), (2, 1)] {
         assert!(["red", "blue"].contains(&cells[row][column]), "{filled}");
     }
     for row in [1, 2] {
         let number: f64 = cells[row][3].parse().unwrap();
-        assert!((16_777_200.0..16_777_240.0).contains(&number) && cells[row][3].len() < 12, "{filled}");
+        assert!(
+            (16_777_200.0..16_777_240.0).contains(&number) && cells[row][3].len() < 12,
+            "{filled}"
+        );
     }
     let variances = folder.read("v.csv");
     let lines: Vec<&str> = variances.lines().collect();
-    assert_eq!((lines[0], lines[1]), ("a,colour", ","), "what is seen and what is no number has none");
-    assert!(lines[2].trim_end_matches(',').parse::<f64>().unwrap() > 0.0, "{variances}");
+    assert_eq!(
+        (lines[0], lines[1]),
+        ("a,colour", ","),
+        "what is seen and what is no number has none"
+    );
+    assert!(
+        lines[2].trim_end_matches(',').parse::<f64>().unwrap() > 0.0,
+        "{variances}"
+    );
 }
 
 #[test]
 fn json_lines_stay_as_they_were_too() {
     let folder = folder();
-    let line = "{\"id\":\"007\",\"a\":1.6777217e7,\"colour\":\"red\",\"more\":[1, {\"z\":2,\"b\":1}]}\n";
+    let line =
+        "{\"id\":\"007\",\"a\":1.6777217e7,\"colour\":\"red\",\"more\":[1, {\"z\":2,\"b\":1}]}\n";
     folder.write("whole.jsonl", line);
-    assert_eq!(folder.run("impute m.sumout --data whole.jsonl --out out.jsonl").code, 0);
+    assert_eq!(
+        folder
+            .run("impute m.sumout --data whole.jsonl --out out.jsonl")
+            .code,
+        0
+    );
     assert_eq!(folder.read("out.jsonl"), line);
-    folder.write("new.jsonl", &format!("{line}{{\"id\":8,\"unknown\":1,\"a\":1}}\n"));
+    folder.write(
+        "new.jsonl",
+        &format!("{line}{{\"id\":8,\"unknown\":1,\"a\":1}}\n"),
+    );
     let run = folder.run("impute m.sumout --data new.jsonl --out out.jsonl");
-    assert_eq!(run.stderr, "error: new.jsonl line 2: expected the names of the first line, got 'unknown' too\n");
+    assert_eq!(
+        run.stderr,
+        "error: new.jsonl line 2: expected the names of the first line, got 'unknown' too\n"
+    );
     folder.write("short.jsonl", "{\"id\":\"a\"}\n");
     let run = folder.run("impute m.sumout --data short.jsonl");
-    assert!(run.stderr.contains("expected a, colour, got id"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("expected a, colour, got id"),
+        "{}",
+        run.stderr
+    );
     folder.write("csv.csv", "id,colour,a\n007,red,007\n");
-    assert_eq!(folder.run("impute m.sumout --data csv.csv --out out.jsonl").code, 0);
-    assert_eq!(folder.read("out.jsonl"), "{\"id\":\"007\",\"colour\":\"red\",\"a\":\"007\"}\n");
+    assert_eq!(
+        folder
+            .run("impute m.sumout --data csv.csv --out out.jsonl")
+            .code,
+        0
+    );
+    assert_eq!(
+        folder.read("out.jsonl"),
+        "{\"id\":\"007\",\"colour\":\"red\",\"a\":\"007\"}\n"
+    );
     let back = folder.run("impute m.sumout --data out.jsonl").stdout;
     assert_eq!(back, "id,colour,a\n007,red,007\n");
 }
@@ -61,7 +128,10 @@ fn json_lines_stay_as_they_were_too() {
 #[test]
 fn predictions_stand_beside_what_they_are_about() {
     let folder = folder();
-    folder.write("new.csv", "id,colour,class,a\n007,red,x,16777217\n008,,y,\n");
+    folder.write(
+        "new.csv",
+        "id,colour,class,a\n007,red,x,16777217\n008,,y,\n",
+    );
     let lines = [
         "predict m.sumout --data new.csv --keep id",
         "predict m.sumout --data new.csv --keep a --keep id",
@@ -75,7 +145,10 @@ fn predictions_stand_beside_what_they_are_about() {
 #[test]
 fn names_that_the_model_never_met() {
     let folder = folder();
-    folder.write("new.csv", "a,colour,y\n16777217,green,no\n16777217,red,maybe\n");
+    folder.write(
+        "new.csv",
+        "a,colour,y\n16777217,green,no\n16777217,red,maybe\n",
+    );
     let lines = [
         "predict m.sumout --data new.csv",
         "predict m.sumout --data new.csv --unseen missing",
@@ -84,7 +157,11 @@ fn names_that_the_model_never_met() {
     ];
     insta::assert_snapshot!(lines.map(|line| folder.show(line)).concat());
     folder.write("new.csv", "a,colour,y\n16777217,red,maybe\n");
-    assert_eq!(folder.run("predict m.sumout --data new.csv").code, 0, "the class is what is asked for");
+    assert_eq!(
+        folder.run("predict m.sumout --data new.csv").code,
+        0,
+        "the class is what is asked for"
+    );
     assert_eq!(folder.run("impute m.sumout --data new.csv").code, 0);
     assert_eq!(folder.run("evaluate m.sumout --data new.csv").code, 2);
 }
@@ -94,18 +171,24 @@ fn a_number_out_of_this_world_gets_a_word() {
     let folder = folder();
     folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");
     let said = folder.run("predict m.sumout --data new.csv").stderr;
-    let expected =
-        "row 2 (the first of 2) is too far from all that was learned to tell classes apart: the posterior is no answer";
+    let expected = "row 2 (the first of 2) is too far from all that was learned to tell classes apart: the posterior is no answer";
     assert_eq!(said, format!("warning: {expected}\n"));
     folder.write("new.csv", "a,colour,y\n1e30,red,no\n");
     let asked = folder.run("evaluate m.sumout --data new.csv");
-    assert!(asked.stderr.contains("row 1 is too far") && asked.stdout.contains("e5"), "{}", asked.stdout);
+    assert!(
+        asked.stderr.contains("row 1 is too far") && asked.stdout.contains("e5"),
+        "{}",
+        asked.stdout
+    );
 }
 
 #[test]
 fn what_is_read_is_never_overwritten() {
     let folder = folder();
-    let (table, model) = (folder.read("train.csv"), std::fs::read(folder.path("m.sumout")).unwrap());
+    let (table, model) = (
+        folder.read("train.csv"),
+        std::fs::read(folder.path("m.sumout")).unwrap(),
+    );
     for line in [
         "train --data train.csv --target y --steps 3 --out train.csv",
         "predict m.sumout --data train.csv --out ./train.csv",
@@ -114,9 +197,19 @@ fn what_is_read_is_never_overwritten() {
         "impute m.sumout --data train.csv --out new.csv --variance new.csv",
     ] {
         let run = folder.run(line);
-        assert!(run.code == 2 && run.stderr.contains("this command uses that file already"), "{line}: {}", run.stderr);
+        assert!(
+            run.code == 2 && run.stderr.contains("this command uses that file already"),
+            "{line}: {}",
+            run.stderr
+        );
     }
-    assert_eq!((folder.read("train.csv"), std::fs::read(folder.path("m.sumout")).unwrap()), (table, model));
+    assert_eq!(
+        (
+            folder.read("train.csv"),
+            std::fs::read(folder.path("m.sumout")).unwrap()
+        ),
+        (table, model)
+    );
 }
 
 #[test]
@@ -131,7 +224,10 @@ fn a_model_remembers_what_is_missing() {
     folder.write("new.csv", "a,colour\n-999.0,red\n");
     let told = folder.run("predict m.sumout --data new.csv --na -999");
     folder.write("new.csv", "a,colour\n,red\n");
-    assert_eq!(told.stdout, folder.run("predict m.sumout --data new.csv").stdout);
+    assert_eq!(
+        told.stdout,
+        folder.run("predict m.sumout --data new.csv").stdout
+    );
 }
 
 #[test]
@@ -143,21 +239,54 @@ fn doubtful_tables() {
         folder.write(&format!("{name}.csv"), &format!("{head}\n{rows}"));
         let line = format!("train --data {name}.csv {more} --steps 3 --out a.sumout");
         let run = folder.run(&line);
-        shown.push_str(&format!("$ sumout {line}\n{}[exit code {}]\n\n", run.stderr, run.code));
+        shown.push_str(&format!(
+            "$ sumout {line}\n{}[exit code {}]\n\n",
+            run.stderr, run.code
+        ));
     };
     let x = |i: usize| i * 7 % 11;
     case("one", "x,y", &|i| format!("{},yes", x(i)), "--target y");
     case("none", "x,y", &|i| format!("{},", x(i)), "--target y");
     case("comma", "x;y", &|i| format!("{},5;{}", x(i), x(i)), "");
-    case("price", "x,y", &|i| format!("{},{}.5", x(i), i), "--target y");
+    case(
+        "price",
+        "x,y",
+        &|i| format!("{},{}.5", x(i), i),
+        "--target y",
+    );
     case("word", "x,name", &|i| format!("{},n{i}", x(i)), "");
     case("number", "id,x", &|i| format!("{i},{}", x(i)), "");
     case("empty", "x,gone", &|i| format!("{},", x(i)), "");
     case("nothing", "x,gone", &|_| ",".to_owned(), "");
-    case("time", "x,y", &|i| format!("{},{}", 1_700_000_000 + x(i), x(i)), "");
+    case(
+        "time",
+        "x,y",
+        &|i| format!("{},{}", 1_700_000_000 + x(i), x(i)),
+        "",
+    );
     case("constant", "x,y", &|i| format!("5,{}", x(i)), "");
-    case("both", "x,y", &|i| format!("{},{}", x(i), i % 2), "--target y --ignore y");
-    case("outlier", "x,y", &|i| format!("{},{}", if i == 9 { "3e38".to_owned() } else { x(i).to_string() }, x(i)), "");
+    case(
+        "both",
+        "x,y",
+        &|i| format!("{},{}", x(i), i % 2),
+        "--target y --ignore y",
+    );
+    case(
+        "outlier",
+        "x,y",
+        &|i| {
+            format!(
+                "{},{}",
+                if i == 9 {
+                    "3e38".to_owned()
+                } else {
+                    x(i).to_string()
+                },
+                x(i)
+            )
+        },
+        "",
+    );
     insta::assert_snapshot!(shown);
 }
 
@@ -165,18 +294,47 @@ fn doubtful_tables() {
 #[test]
 fn columns_by_any_name() {
     let folder = Folder::new();
-    let row =
-        |i: usize| format!("{},{},{},{}\n", i * 7 % 5, i % 3, if i == 0 { "1" } else { "" }, ["no", "yes"][i % 2]);
+    let row = |i: usize| {
+        format!(
+            "{},{},{},{}\n",
+            i * 7 % 5,
+            i % 3,
+            if i == 0 { "1" } else { "" },
+            ["no", "yes"][i % 2]
+        )
+    };
     let rows: String = (0..40).map(row).collect();
     folder.write("a.csv", &format!("\"x, cm\",b,rare,y\n{rows}"));
     let mut ignoring = folder.command("train --data a.csv --target y --steps 5 --out m.sumout");
-    let run: program::Run = ignoring.args(["--ignore", "x, cm"]).output().unwrap().into();
-    assert!(run.code == 0 && run.stderr.contains("not used: 'x, cm'"), "{}", run.stderr);
+    let run: program::Run = ignoring
+        .args(["--ignore", "x, cm"])
+        .output()
+        .unwrap()
+        .into();
+    assert!(
+        run.code == 0 && run.stderr.contains("not used: 'x, cm'"),
+        "{}",
+        run.stderr
+    );
     let both = folder.run("train --data a.csv --target y --steps 5 --ignore b,rare --out m.sumout");
-    assert!(both.code == 0 && both.stderr.contains("not used: b, rare"), "{}", both.stderr);
-    let apart = folder.run("train --data a.csv --target y --steps 50 --validation 0.8 --out n.sumout");
-    assert_eq!(apart.stdout.matches("validation             loss").count(), 10, "{}", apart.stdout);
-    assert!(apart.code == 0 && apart.stderr.contains("column 'rare' is known in no row"), "{}", apart.stderr);
+    assert!(
+        both.code == 0 && both.stderr.contains("not used: b, rare"),
+        "{}",
+        both.stderr
+    );
+    let apart =
+        folder.run("train --data a.csv --target y --steps 50 --validation 0.8 --out n.sumout");
+    assert_eq!(
+        apart.stdout.matches("validation             loss").count(),
+        10,
+        "{}",
+        apart.stdout
+    );
+    assert!(
+        apart.code == 0 && apart.stderr.contains("column 'rare' is known in no row"),
+        "{}",
+        apart.stderr
+    );
     folder.write("rows.csv", "\"x, cm\"\n1\n2\n");
     folder.write("labels.csv", "y\nyes\nperhaps\n");
     let asked = "evaluate m.sumout --data rows.csv --labels labels.csv";

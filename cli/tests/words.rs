@@ -5,15 +5,28 @@ use std::path::{Path, PathBuf};
 use sumout_cli::args::Args;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_path_buf()
 }
 
 fn pages() -> Vec<(PathBuf, String)> {
-    let folders =
-        [root(), root().join("docs"), root().join("cli/digits"), root().join("python"), root().join("experiments")];
-    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+    let folders = [
+        root(),
+        root().join("docs"),
+        root().join("cli/digits"),
+        root().join("python"),
+        root().join("experiments"),
+    ];
+    let files = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path());
     let pages = files.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    let pages: Vec<_> = pages.map(|path| (path.clone(), std::fs::read_to_string(&path).unwrap())).collect();
+    let pages: Vec<_> = pages
+        .map(|path| (path.clone(), std::fs::read_to_string(&path).unwrap()))
+        .collect();
     assert!(pages.len() >= 7, "{}", pages.len());
     pages
 }
@@ -33,9 +46,27 @@ fn quoted(text: &str) -> Vec<String> {
 
 /// A span that can only be a path of this repository: a known folder first, or a known ending.
 fn is_path(span: &str) -> bool {
-    let folders = ["engine/", "cli/", "python/", "experiments/", "web/", "docs/", ".ci/", ".github/"];
-    let whole = span.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
-    let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
+    let folders = [
+        "engine/",
+        "cli/",
+        "python/",
+        "experiments/",
+        "web/",
+        "docs/",
+        ".ci/",
+        ".github/",
+    ];
+    let whole = span
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+    let named = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+    ];
     whole && (folders.iter().any(|folder| span.starts_with(folder)) || named.contains(&span))
 }
 
@@ -43,12 +74,26 @@ fn is_path(span: &str) -> bool {
 fn every_path_exists() {
     let mut seen = 0;
     for (page, text) in pages() {
-        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_string);
-        let links: Vec<String> = links.filter(|link| !link.contains("://") && !link.starts_with('#')).collect();
-        for path in quoted(&text).into_iter().filter(|span| is_path(span)).chain(links) {
+        let links = text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+            .map(str::to_string);
+        let links: Vec<String> = links
+            .filter(|link| !link.contains("://") && !link.starts_with('#'))
+            .collect();
+        for path in quoted(&text)
+            .into_iter()
+            .filter(|span| is_path(span))
+            .chain(links)
+        {
             seen += 1;
             let beside = page.parent().unwrap().join(&path);
-            assert!(root().join(&path).exists() || beside.exists(), "{}: '{path}' is not there", page.display());
+            assert!(
+                root().join(&path).exists() || beside.exists(),
+                "{}: '{path}' is not there",
+                page.display()
+            );
         }
     }
     assert!(seen > 30, "{seen}");
@@ -65,17 +110,33 @@ fn the_map_of_files_is_whole() {
             let name = heading.split(':').next().unwrap_or_default();
             folder = root().join(name).join("src");
         }
-        let Some(cell) = line.strip_prefix("| `") else { continue };
+        let Some(cell) = line.strip_prefix("| `") else {
+            continue;
+        };
         let cell = format!("`{}", cell.split('|').next().unwrap_or_default());
         for name in quoted(&cell) {
-            let found = folder.join(&name).exists() || folder.parent().unwrap().join(&name).exists();
-            assert!(found, "ARCHITECTURE.md lists {name}, which is not in {}", folder.display());
+            let found =
+                folder.join(&name).exists() || folder.parent().unwrap().join(&name).exists();
+            assert!(
+                found,
+                "ARCHITECTURE.md lists {name}, which is not in {}",
+                folder.display()
+            );
             listed.push(folder.join(name));
         }
     }
-    let engine = std::fs::read_dir(root().join("engine/src")).unwrap().map(|entry| entry.unwrap().path());
-    for file in engine.filter(|path| path.file_name().is_some_and(|name| name != "lib.rs" && name != "snapshots")) {
-        assert!(listed.contains(&file), "ARCHITECTURE.md does not list {}", file.display());
+    let engine = std::fs::read_dir(root().join("engine/src"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    for file in engine.filter(|path| {
+        path.file_name()
+            .is_some_and(|name| name != "lib.rs" && name != "snapshots")
+    }) {
+        assert!(
+            listed.contains(&file),
+            "ARCHITECTURE.md does not list {}",
+            file.display()
+        );
     }
 }
 
@@ -87,8 +148,15 @@ fn every_command_exists() {
     for (page, text) in pages() {
         let lines = text.lines().map(str::to_string).chain(quoted(&text));
         for line in lines {
-            let line = line.trim().split(" #").next().unwrap_or_default().to_string();
-            let words = line.strip_prefix("cargo run --release -- ").or(line.strip_prefix("sumout "));
+            let line = line
+                .trim()
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .to_string();
+            let words = line
+                .strip_prefix("cargo run --release -- ")
+                .or(line.strip_prefix("sumout "));
             let Some(words) = words else { continue };
             let mut words = words.split_whitespace();
             let name = words.next().unwrap_or_default();
@@ -96,13 +164,24 @@ fn every_command_exists() {
                 continue;
             }
             let Some(found) = command.find_subcommand(name) else {
-                assert!(line.starts_with("sumout is"), "{}: no command '{name}' in '{line}'", page.display());
+                assert!(
+                    line.starts_with("sumout is"),
+                    "{}: no command '{name}' in '{line}'",
+                    page.display()
+                );
                 continue;
             };
             seen += 1;
             for option in words.filter_map(|word| word.strip_prefix("--")) {
-                let known = found.get_arguments().chain(command.get_arguments()).any(|a| a.get_long() == Some(option));
-                assert!(known, "{}: '{name}' has no option --{option}", page.display());
+                let known = found
+                    .get_arguments()
+                    .chain(command.get_arguments())
+                    .any(|a| a.get_long() == Some(option));
+                assert!(
+                    known,
+                    "{}: '{name}' has no option --{option}",
+                    page.display()
+                );
             }
         }
     }

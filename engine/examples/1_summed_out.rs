@@ -9,10 +9,12 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use sumout::queries::Predictor;
+use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
 use sumout::structure::{Kind, Structure};
-use sumout::train::{Data, Proceed, Settings, Trainer};
+use sumout::training::data::Data;
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 fn main() -> sumout::Result<()> {
     let columns: Vec<Vec<u32>> = (0..8).map(|column| vec![column]).collect();
@@ -22,16 +24,31 @@ fn main() -> sumout::Result<()> {
     let mut rows = Vec::new();
     for bit in 0..8 * 500 {
         let same = bit % 8 > 0 && random.chance(0.8);
-        rows.push(if same { rows[bit - 1] } else { f32::from(u8::from(random.chance(0.5))) });
+        rows.push(if same {
+            rows[bit - 1]
+        } else {
+            f32::from(u8::from(random.chance(0.5)))
+        });
     }
     let data = Data::new(&rows, &[]);
-    let settings = Settings { steps: 300, generative: 1.0, leaf_rate: 0.3, ..Settings::default() };
+    let settings = Settings {
+        steps: 300,
+        generative: 1.0,
+        leaf_rate: 0.3,
+        ..Settings::default()
+    };
     let mut trainer = Trainer::new(sumout::Model::random(structure, 1.0, 1), settings, &data)?;
     trainer.run(&data, None, &mut |_, _| Proceed::Continue)?;
     let mut predictor = Predictor::new(trainer.into_model());
 
-    let worlds: Vec<[f32; 8]> = (0..256u32).map(|bits| std::array::from_fn(|i| (bits >> i & 1) as f32)).collect();
-    let probability: Vec<f64> = predictor.log_marginal(&worlds.concat())?.iter().map(|log| log.exp()).collect();
+    let worlds: Vec<[f32; 8]> = (0..256u32)
+        .map(|bits| std::array::from_fn(|i| (bits >> i & 1) as f32))
+        .collect();
+    let probability: Vec<f64> = predictor
+        .log_marginal(&worlds.concat())?
+        .iter()
+        .map(|log| log.exp())
+        .collect();
     let total: f64 = probability.iter().sum();
     println!("all 256 worlds sum to {total:.6}");
     assert!((total - 1.0).abs() < 1e-5);
@@ -39,8 +56,17 @@ fn main() -> sumout::Result<()> {
     let hole = f32::NAN;
     let row = [1.0, 0.0, hole, hole, 1.0, hole, 0.0, hole];
     let marginal = predictor.log_marginal(&row)?[0].exp(); // one pass
-    let fits = |world: &[f32; 8]| row.iter().zip(world).all(|(seen, value)| seen.is_nan() || seen == value);
-    let by_worlds: f64 = worlds.iter().zip(&probability).filter(|(world, _)| fits(world)).map(|(_, p)| p).sum();
+    let fits = |world: &[f32; 8]| {
+        row.iter()
+            .zip(world)
+            .all(|(seen, value)| seen.is_nan() || seen == value)
+    };
+    let by_worlds: f64 = worlds
+        .iter()
+        .zip(&probability)
+        .filter(|(world, _)| fits(world))
+        .map(|(_, p)| p)
+        .sum();
     println!("P(1 0 ? ? 1 ? 0 ?) = {marginal:.6}, by its 16 worlds {by_worlds:.6}");
     assert!((marginal - by_worlds).abs() < 1e-6);
     Ok(())

@@ -12,11 +12,13 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use sumout::missing::{Grid, Missing};
-use sumout::queries::Predictor;
+use sumout::masks::{Grid, Missing};
+use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
 use sumout::structure::{Sharing, Structure};
-use sumout::train::{Data, Proceed, Settings, Trainer};
+use sumout::training::data::Data;
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 /// Waves of one, two or three turns from a random start, with noise: (n, 16), and how many turns each has, less one.
 fn waves(count: usize, seed: u64) -> (Vec<f32>, Vec<i64>) {
@@ -36,7 +38,12 @@ fn main() -> sumout::Result<()> {
     let data = Data::new(&values, &labels);
     let levels = [16, 32, 48, 48].map(|channels| (2, channels, Sharing::Own));
     let structure = Structure::sequence(16, 1, 1, 12, &levels, 3)?;
-    let settings = Settings { steps: 1000, drop_inputs: 0.5, drop_varied: true, ..Settings::default() };
+    let settings = Settings {
+        steps: 1000,
+        drop_inputs: 0.5,
+        drop_varied: true,
+        ..Settings::default()
+    };
     let mut trainer = Trainer::new(sumout::Model::random(structure, 1.0, 1), settings, &data)?;
     trainer.run(&data, None, &mut |_, _| Proceed::Continue)?;
     let mut predictor = Predictor::new(trainer.into_model());
@@ -45,7 +52,12 @@ fn main() -> sumout::Result<()> {
     for (share, least) in [(0.0, 99.0), (0.25, 98.0), (0.5, 95.0), (0.75, 74.0)] {
         let mut holes = rows.clone();
         Missing::Iid(share).apply(&Grid::columns(16), &mut holes, 0, 3)?;
-        let right = predictor.predict(&holes)?.iter().zip(&truth).filter(|(a, b)| **a as i64 == **b).count();
+        let right = predictor
+            .predict(&holes)?
+            .iter()
+            .zip(&truth)
+            .filter(|(a, b)| **a as i64 == **b)
+            .count();
         let right = right as f64 / 9.99;
         println!("missing {:3.0} %: {right:5.1} % right", 100.0 * share);
         assert!(right > least);

@@ -10,10 +10,12 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use sumout::queries::Predictor;
+use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
 use sumout::structure::{Kind, Structure};
-use sumout::train::{Data, Proceed, Settings, Trainer};
+use sumout::training::data::Data;
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 fn main() -> sumout::Result<()> {
     // Height in cm and weight in kg of made-up people; some did not tell one or the other.
@@ -23,22 +25,40 @@ fn main() -> sumout::Result<()> {
         let height = 170.0 + 9.0 * random.normal();
         let weight = 70.0 + 0.9 * (height - 170.0) + 7.0 * random.normal();
         let told = |number: f64, share: f64| if share < 0.1 { f32::NAN } else { number as f32 };
-        rows.extend([told(height, random.uniform()), told(weight, random.uniform())]);
+        rows.extend([
+            told(height, random.uniform()),
+            told(weight, random.uniform()),
+        ]);
     }
     let data = Data::new(&rows, &[]);
     let structure = Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 8, &[8], 1)?;
     let mut model = sumout::Model::random(structure, 1.0, 1);
-    model.scaling = sumout::model::Scaling { offset: vec![170.0, 70.0], scale: vec![0.1, 0.1] };
-    let settings = Settings { generative: 1.0, leaf_rate: 0.3, ..Settings::default() };
+    model.scaling = sumout::model::Scaling {
+        offset: vec![170.0, 70.0],
+        scale: vec![0.1, 0.1],
+    };
+    let settings = Settings {
+        generative: 1.0,
+        leaf_rate: 0.3,
+        ..Settings::default()
+    };
     let mut trainer = Trainer::new(model, settings, &data)?;
     trainer.run(&data, None, &mut |_, _| Proceed::Continue)?;
 
     let mut predictor = Predictor::new(trainer.into_model());
     for height in [155.0, 170.0, 185.0] {
         let row = [height, f32::NAN];
-        let (mean, mode) = (predictor.impute_mean(&row, None)?, predictor.impute_mode(&row, None)?);
+        let (mean, mode) = (
+            predictor.impute_mean(&row, None)?,
+            predictor.impute_mode(&row, None)?,
+        );
         let drawn: Vec<String> = (0..3)
-            .map(|seed| Ok(format!("{:.0}", predictor.sample_given(&row, None, seed)?[1])))
+            .map(|seed| {
+                Ok(format!(
+                    "{:.0}",
+                    predictor.sample_given(&row, None, seed)?[1]
+                ))
+            })
             .collect::<sumout::Result<_>>()?;
         let (weight, deviation) = (mean.mean[1], mean.variance[1].sqrt());
         println!(
@@ -46,7 +66,9 @@ fn main() -> sumout::Result<()> {
             mode[1],
             drawn.join(", ")
         );
-        assert!((weight - (70.0 + 0.9 * (height - 170.0))).abs() < 3.0 && (deviation - 7.0).abs() < 2.0);
+        assert!(
+            (weight - (70.0 + 0.9 * (height - 170.0))).abs() < 3.0 && (deviation - 7.0).abs() < 2.0
+        );
     }
     Ok(())
 }

@@ -24,7 +24,9 @@ pub enum Error {
         value: f32,
     },
     /// A value that a discrete coordinate cannot take.
-    #[error("row {row}, column {column}: expected a whole number from 0 to {last} or NaN for missing, got {value}")]
+    #[error(
+        "row {row}, column {column}: expected a whole number from 0 to {last} or NaN for missing, got {value}"
+    )]
     Category {
         /// Row, counted from 0.
         row: usize,
@@ -108,6 +110,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A [`Error::Shape`] from anything that prints.
     pub fn shape(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
-        Self::Shape { what: what.into(), expected: expected.to_string(), got: got.to_string() }
+        Self::Shape {
+            what: what.into(),
+            expected: expected.to_string(),
+            got: got.to_string(),
+        }
     }
 }

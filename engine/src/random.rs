@@ -43,7 +43,10 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
             (left >> 32) as u32 ^ counter[3] ^ key[1],
             left as u32,
         ];
-        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+        key = [
+            key[0].wrapping_add(0x9E37_79B9),
+            key[1].wrapping_add(0xBB67_AE85),
+        ];
     }
     counter
 }
@@ -61,7 +64,12 @@ impl Stream {
     /// Starts at the first draw. `step` and `item` are free to mean what the purpose needs.
     pub fn new(seed: u64, purpose: Purpose, step: u32, item: u32) -> Self {
         let key = [seed as u32, (seed >> 32) as u32];
-        Self { key, counter: [0, item, step, purpose as u32], block: [0; 4], used: 4 }
+        Self {
+            key,
+            counter: [0, item, step, purpose as u32],
+            block: [0; 4],
+            used: 4,
+        }
     }
 
     /// The next 32 bits.
@@ -138,9 +146,18 @@ mod tests {
     /// The vectors that Random123 publishes with the generator (`kat_vectors`, philox4x32 10).
     #[test]
     fn known_answers() {
-        assert_eq!(philox([0; 4], [0; 2]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
-        assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
-        let pi = philox([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]);
+        assert_eq!(
+            philox([0; 4], [0; 2]),
+            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
+        );
+        assert_eq!(
+            philox([u32::MAX; 4], [u32::MAX; 2]),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+        let pi = philox(
+            [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+            [0xa409_3822, 0x299f_31d0],
+        );
         assert_eq!(pi, [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
     }
 
@@ -151,8 +168,13 @@ mod tests {
         let draws: Vec<f64> = (0..n).map(|_| stream.normal()).collect();
         let mean = draws.iter().sum::<f64>() / n as f64;
         let variance = draws.iter().map(|x| x * x).sum::<f64>() / n as f64;
-        assert!(mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
-        let picks = (0..n).filter(|_| stream.pick([0.0, 1.0, 3.0].into_iter()) == 2).count();
+        assert!(
+            mean.abs() < 0.01 && (variance - 1.0).abs() < 0.02,
+            "{mean} {variance}"
+        );
+        let picks = (0..n)
+            .filter(|_| stream.pick([0.0, 1.0, 3.0].into_iter()) == 2)
+            .count();
         assert!((picks as f64 / n as f64 - 0.75).abs() < 0.01, "{picks}");
     }
 

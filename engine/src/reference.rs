@@ -9,10 +9,10 @@
 //!
 //! It is also what the guard falls back to (see `product.rs`): [`upward`] and [`flows`] of one sample never underflow.
 
-use crate::kernel::log_sum_exp;
-use crate::leaves::log_leaf;
+use crate::arithmetic::math::log_sum_exp;
+use crate::layers::leaf::log_leaf;
+use crate::layers::weights::Weights;
 use crate::structure::{ClassRows, Structure};
-use crate::weights::Weights;
 
 /// The logarithm of every weight, in rows.
 pub struct LogWeights {
@@ -25,17 +25,30 @@ pub struct LogWeights {
 impl LogWeights {
     /// Normalises all logits.
     pub fn new(structure: &Structure, weights: &Weights) -> Self {
-        let matrices = |mixing: &crate::mixing::Mixing| -> Vec<Vec<Vec<f64>>> {
-            (0..mixing.matrices).map(|m| (0..mixing.rows).map(|c| mixing.log_row(m, c)).collect()).collect()
+        let matrices = |mixing: &crate::layers::mixing::Mixing| -> Vec<Vec<Vec<f64>>> {
+            (0..mixing.matrices)
+                .map(|m| (0..mixing.rows).map(|c| mixing.log_row(m, c)).collect())
+                .collect()
         };
         let classes = match structure.class_rows {
             ClassRows::Mixing => matrices(&weights.classes).swap_remove(0),
             ClassRows::Identity => {
-                let row = |y| (0..structure.classes).map(|a| if a == y { 0.0 } else { f64::NEG_INFINITY }).collect();
+                let row = |y| {
+                    (0..structure.classes)
+                        .map(|a| if a == y { 0.0 } else { f64::NEG_INFINITY })
+                        .collect()
+                };
                 (0..structure.classes).map(row).collect()
             }
         };
-        Self { trees: weights.trees.iter().map(|t| t.levels.iter().map(matrices).collect()).collect(), classes }
+        Self {
+            trees: weights
+                .trees
+                .iter()
+                .map(|t| t.levels.iter().map(matrices).collect())
+                .collect(),
+            classes,
+        }
     }
 }
 
@@ -78,7 +91,13 @@ pub fn upward(
         let leaf = |i: usize| -> Vec<f64> {
             let position = &tree.positions[i];
             let family = &weights.trees[t].families[position.family as usize];
-            let value = |d| if is_dropped(t, 0, i) { 0.0 } else { log_leaf(family, &position.inputs, frame, d) };
+            let value = |d| {
+                if is_dropped(t, 0, i) {
+                    0.0
+                } else {
+                    log_leaf(family, &position.inputs, frame, d)
+                }
+            };
             (0..tree.components).map(value).collect()
         };
         let mut phi: Vec<Vec<Vec<f64>>> = vec![(0..tree.positions.len()).map(leaf).collect()];
@@ -93,7 +112,10 @@ pub fn upward(
             let join = |p: usize| -> Vec<f64> {
                 let value = |c| match is_dropped(t, l + 1, p) {
                     true => 0.0,
-                    false => level.children[p].iter().map(|&j| mixed[j as usize][c]).sum(),
+                    false => level.children[p]
+                        .iter()
+                        .map(|&j| mixed[j as usize][c])
+                        .sum(),
                 };
                 (0..level.channels).map(value).collect()
             };
@@ -102,7 +124,11 @@ pub fn upward(
                 true => 0.0,
                 false => level.children[p].iter().map(|&j| scale[j as usize]).sum(),
             };
-            scale = joined.iter_mut().enumerate().map(|(p, node)| centre(node) + below(p)).collect();
+            scale = joined
+                .iter_mut()
+                .enumerate()
+                .map(|(p, node)| centre(node) + below(p))
+                .collect();
             phi.push(joined);
             psi.push(mixed);
         }
@@ -112,16 +138,35 @@ pub fn upward(
     }
     let most = scales.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let top = |(phi, scale): (&Vec<Vec<Vec<f64>>>, &f64)| -> Vec<f64> {
-        phi[phi.len() - 1][0].iter().map(|log| log + (scale - most)).collect()
+        phi[phi.len() - 1][0]
+            .iter()
+            .map(|log| log + (scale - most))
+            .collect()
     };
     let log_tops: Vec<f64> = all_phi.iter().zip(&scales).flat_map(top).collect();
-    let log_root: Vec<f64> = logs.classes.iter().map(|row| log_mix(row, &log_tops)).collect();
+    let log_root: Vec<f64> = logs
+        .classes
+        .iter()
+        .map(|row| log_mix(row, &log_tops))
+        .collect();
     let log_likelihood = log_root.iter().map(|log| log + most).collect();
-    Upward { log_phi: all_phi, log_psi: all_psi, log_tops, log_root, log_likelihood }
+    Upward {
+        log_phi: all_phi,
+        log_psi: all_psi,
+        log_tops,
+        log_root,
+        log_likelihood,
+    }
 }
 
 fn log_mix(log_weights: &[f64], log_phi: &[f64]) -> f64 {
-    log_sum_exp(&log_weights.iter().zip(log_phi).map(|(w, phi)| w + phi).collect::<Vec<_>>())
+    log_sum_exp(
+        &log_weights
+            .iter()
+            .zip(log_phi)
+            .map(|(w, phi)| w + phi)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// `Σ_y seed_y · ∂ log P(X|y)`, as flows: the share of each (parent's channel, child's channel) pair.
@@ -144,28 +189,46 @@ pub fn flows(
 ) -> Flows {
     let tops = &up.log_tops;
     let share = |y: usize, a: usize| seeds[y] * ratio(logs.classes[y][a] + tops[a], up.log_root[y]);
-    let classes: Vec<f64> =
-        (0..seeds.len()).flat_map(|y| (0..tops.len()).map(move |a| (y, a))).map(|(y, a)| share(y, a)).collect();
+    let classes: Vec<f64> = (0..seeds.len())
+        .flat_map(|y| (0..tops.len()).map(move |a| (y, a)))
+        .map(|(y, a)| share(y, a))
+        .collect();
     let (mut pairs, mut leaves, mut first) = (Vec::new(), Vec::new(), 0);
     for (t, tree) in structure.trees.iter().enumerate() {
         let width = tree.top_channels();
-        let into_top = |a| (0..seeds.len()).map(|y| classes[y * tops.len() + first + a]).sum();
+        let into_top = |a| {
+            (0..seeds.len())
+                .map(|y| classes[y * tops.len() + first + a])
+                .sum()
+        };
         let mut flow: Vec<Vec<f64>> = vec![(0..width).map(into_top).collect()];
         let mut tree_pairs = vec![Vec::new(); tree.levels.len()];
         for (l, level) in tree.levels.iter().enumerate().rev() {
             let mut below = vec![Vec::new(); tree.nodes(l)];
             let mut level_pairs = vec![Vec::new(); tree.nodes(l)];
-            for (p, &j) in level.children.iter().enumerate().flat_map(|(p, c)| c.iter().map(move |j| (p, j))) {
+            for (p, &j) in level
+                .children
+                .iter()
+                .enumerate()
+                .flat_map(|(p, c)| c.iter().map(move |j| (p, j)))
+            {
                 let j = j as usize;
-                let (rows, phi) = (&logs.trees[t][l][level.weight_of[j] as usize], &up.log_phi[t][l][j]);
+                let (rows, phi) = (
+                    &logs.trees[t][l][level.weight_of[j] as usize],
+                    &up.log_phi[t][l][j],
+                );
                 let dropped = is_dropped(t, l + 1, p);
                 let pair = |c: usize, a: usize| match dropped {
                     true => 0.0,
                     false => flow[p][c] * ratio(rows[c][a] + phi[a], up.log_psi[t][l][j][c]),
                 };
                 let a_count = phi.len();
-                let shares: Vec<f64> = (0..level.channels * a_count).map(|i| pair(i / a_count, i % a_count)).collect();
-                below[j] = (0..a_count).map(|a| shares.iter().skip(a).step_by(a_count).sum()).collect();
+                let shares: Vec<f64> = (0..level.channels * a_count)
+                    .map(|i| pair(i / a_count, i % a_count))
+                    .collect();
+                below[j] = (0..a_count)
+                    .map(|a| shares.iter().skip(a).step_by(a_count).sum())
+                    .collect();
                 level_pairs[j] = shares;
             }
             tree_pairs[l] = level_pairs;
@@ -175,9 +238,17 @@ pub fn flows(
         leaves.push(flow);
         first += width;
     }
-    Flows { pairs, leaves, classes }
+    Flows {
+        pairs,
+        leaves,
+        classes,
+    }
 }
 
 fn ratio(log_part: f64, log_whole: f64) -> f64 {
-    if log_part == f64::NEG_INFINITY { 0.0 } else { (log_part - log_whole).exp() }
+    if log_part == f64::NEG_INFINITY {
+        0.0
+    } else {
+        (log_part - log_whole).exp()
+    }
 }

@@ -4,16 +4,17 @@ mod random_models;
 
 use proptest::prelude::*;
 use random_models::Draw;
-use sumout::batch::{CHUNK, Dropped, words};
-use sumout::circuit::{Activations, Keep};
-use sumout::gradient::Scratch;
-use sumout::learning::Learned;
-use sumout::mixing::Mixing;
-use sumout::optim::{Moments, Rule, Step};
+use sumout::circuit::activations::{Activations, Keep};
+use sumout::circuit::underflow::ScoreGuard;
+use sumout::layers::mixing::Mixing;
+use sumout::layers::mixing_gradient::Scratch;
+use sumout::layers::weights::Prepared;
 use sumout::reference::{self, LogWeights};
-use sumout::root::ScoreGuard;
+use sumout::rows::active_nodes::Dropped;
+use sumout::rows::batch::{CHUNK, words};
 use sumout::structure::Structure;
-use sumout::weights::Prepared;
+use sumout::training::backward_and_step::Learned;
+use sumout::training::optimizer::{Moments, Rule, Step};
 
 /// 1e-4 nats, or 1e-6 relative for large values.
 fn close(ours: f64, exact: f64) -> bool {
@@ -129,21 +130,45 @@ proptest! {
 }
 
 /// Compares the derivative by the logits, N − W ΣN, which no constant channel changes, with that from exact counts.
-fn compare(mixing: &Mixing, ours: impl Fn(usize) -> f64, counts: &[f64]) -> Result<(), TestCaseError> {
-    for (matrix, c) in (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c))) {
-        let w: Vec<f64> = mixing.log_row(matrix, c).iter().map(|log| log.exp()).collect();
-        let sum: f64 = (0..w.len()).map(|a| counts[mixing.place(matrix, c, a)]).sum();
+fn compare(
+    mixing: &Mixing,
+    ours: impl Fn(usize) -> f64,
+    counts: &[f64],
+) -> Result<(), TestCaseError> {
+    for (matrix, c) in
+        (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c)))
+    {
+        let w: Vec<f64> = mixing
+            .log_row(matrix, c)
+            .iter()
+            .map(|log| log.exp())
+            .collect();
+        let sum: f64 = (0..w.len())
+            .map(|a| counts[mixing.place(matrix, c, a)])
+            .sum();
         for a in 0..w.len() {
             let place = mixing.place(matrix, c, a);
             let (ours, exact) = (ours(place), counts[place] - w[a] * sum);
-            prop_assert!((ours - exact).abs() < 2e-4 * (1.0 + sum.abs()), "{} {}: {} {}", c, a, ours, exact);
+            prop_assert!(
+                (ours - exact).abs() < 2e-4 * (1.0 + sum.abs()),
+                "{} {}: {} {}",
+                c,
+                a,
+                ours,
+                exact
+            );
         }
     }
     Ok(())
 }
 
 /// The same for the class rows: W ∘ (dW − Σ W dW).
-fn class_slopes(activations: &Activations, s: &Structure, classes: &Mixing, prepared: &Prepared) -> Vec<f64> {
+fn class_slopes(
+    activations: &Activations,
+    s: &Structure,
+    classes: &Mixing,
+    prepared: &Prepared,
+) -> Vec<f64> {
     let mut gradient = Vec::new();
     for (_, wide, c) in prepared.classes.panels() {
         let scratch = &mut Scratch::default();

@@ -5,21 +5,26 @@ mod worlds;
 
 use random_models::Draw;
 use sumout::Model;
-use sumout::leaves::values_of;
+use sumout::layers::leaf::values_of;
 use sumout::model::Scaling;
-use sumout::queries::Predictor;
+use sumout::queries::predictor::Predictor;
 use sumout::structure::{Kind, Structure};
 use worlds::{Worlds, agrees, complete_rows, tiny, with_holes};
 
 const MODELS: u64 = 60;
 
 fn close(ours: f64, exact: f64) {
-    assert!((ours - exact).abs() < 2e-5 * exact.abs().max(1.0), "{ours} against {exact}");
+    assert!(
+        (ours - exact).abs() < 2e-5 * exact.abs().max(1.0),
+        "{ours} against {exact}"
+    );
 }
 
 /// None, then every class.
 fn conditions(model: &Model) -> Vec<Option<usize>> {
-    std::iter::once(None).chain((0..model.structure.classes).map(Some)).collect()
+    std::iter::once(None)
+        .chain((0..model.structure.classes).map(Some))
+        .collect()
 }
 
 /// P(x, y) of every complete row, by listing worlds; the model must say the same of every row and sum to one.
@@ -53,31 +58,50 @@ fn discrete_answers_are_sums_over_rows() {
         let rows = complete_rows(&model.structure);
         let joint: Vec<Vec<f64>> = rows
             .iter()
-            .map(|row| (0..k).map(|y| worlds.probability(row, Some(y)) * model.log_prior[y].exp()).collect())
+            .map(|row| {
+                (0..k)
+                    .map(|y| worlds.probability(row, Some(y)) * model.log_prior[y].exp())
+                    .collect()
+            })
             .collect();
         let sum = |observed: &[f32], class: Option<usize>| -> f64 {
-            let fitting = rows.iter().zip(&joint).filter(|(row, _)| agrees(row, observed));
-            fitting.map(|(_, p)| class.map_or(p.iter().sum(), |class| p[class])).sum()
+            let fitting = rows
+                .iter()
+                .zip(&joint)
+                .filter(|(row, _)| agrees(row, observed));
+            fitting
+                .map(|(_, p)| class.map_or(p.iter().sum(), |class| p[class]))
+                .sum()
         };
         let mut predictor = Predictor::new(model.clone());
         for _ in 0..6 {
             let asked = with_holes(&rows[draw.from(0, rows.len() - 1)], 0.4, draw);
             let given = with_holes(&asked, 0.4, draw);
-            close(predictor.log_marginal(&given).unwrap()[0], sum(&given, None).ln());
+            close(
+                predictor.log_marginal(&given).unwrap()[0],
+                sum(&given, None).ln(),
+            );
             for (y, p) in predictor.posterior(&given).unwrap().into_iter().enumerate() {
                 close(p, sum(&given, Some(y)) / sum(&given, None));
             }
             let conditional = predictor.log_conditional(&asked, &given).unwrap()[0];
             close(conditional, (sum(&asked, None) / sum(&given, None)).ln());
             for class in conditions(&model) {
-                check_discrete(&mut predictor, &given, class, |observed| sum(observed, class) / sum(&given, class));
+                check_discrete(&mut predictor, &given, class, |observed| {
+                    sum(observed, class) / sum(&given, class)
+                });
             }
         }
     }
 }
 
 /// `conditional` gives P(row|given).
-fn check_discrete(predictor: &mut Predictor, given: &[f32], class: Option<usize>, conditional: impl Fn(&[f32]) -> f64) {
+fn check_discrete(
+    predictor: &mut Predictor,
+    given: &[f32],
+    class: Option<usize>,
+    conditional: impl Fn(&[f32]) -> f64,
+) {
     let kinds = predictor.model().structure.row_kinds();
     let imputed = predictor.impute_mean(given, class).unwrap();
     let all: Vec<usize> = (0..given.len()).collect();
@@ -86,13 +110,25 @@ fn check_discrete(predictor: &mut Predictor, given: &[f32], class: Option<usize>
         let with = |v: usize| {
             let mut row = given.to_vec();
             row[column] = v as f32;
-            if agrees(&row, given) { conditional(&row) } else { 0.0 }
+            if agrees(&row, given) {
+                conditional(&row)
+            } else {
+                0.0
+            }
         };
         let exact: Vec<f64> = (0..values_of(kinds[column]).unwrap()).map(with).collect();
-        exact.iter().zip(&probabilities[column]).for_each(|(exact, ours)| close((*ours).into(), *exact));
-        let (mean, variance) = (f64::from(imputed.mean[column]), f64::from(imputed.variance[column]));
+        exact
+            .iter()
+            .zip(&probabilities[column])
+            .for_each(|(exact, ours)| close((*ours).into(), *exact));
+        let (mean, variance) = (
+            f64::from(imputed.mean[column]),
+            f64::from(imputed.variance[column]),
+        );
         match kinds[column] {
-            _ if !given[column].is_nan() => assert_eq!((imputed.mean[column], variance), (given[column], 0.0)),
+            _ if !given[column].is_nan() => {
+                assert_eq!((imputed.mean[column], variance), (given[column], 0.0))
+            }
             Kind::Bernoulli => {
                 close(mean, exact[1]);
                 close(variance, exact[1] * (1.0 - exact[1]));
@@ -116,7 +152,10 @@ fn real_answers_are_sums_over_worlds() {
         let mut predictor = Predictor::new(model.clone());
         for _ in 0..4 {
             let given = with_holes(&worlds::row(&model, draw), 0.5, draw);
-            close(predictor.log_marginal(&given).unwrap()[0], worlds.probability(&given, None).ln());
+            close(
+                predictor.log_marginal(&given).unwrap()[0],
+                worlds.probability(&given, None).ln(),
+            );
             for class in conditions(&model) {
                 check_real(&mut predictor, &worlds, &given, class);
                 check_mode(&mut predictor, &worlds, &given, class);
@@ -127,17 +166,27 @@ fn real_answers_are_sums_over_worlds() {
 
 fn check_real(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: Option<usize>) {
     let s = &worlds.model.structure;
-    let weight: Vec<f64> = worlds.of(class).map(|world| world.prior * worlds.density(world, given, false)).collect();
+    let weight: Vec<f64> = worlds
+        .of(class)
+        .map(|world| world.prior * worlds.density(world, given, false))
+        .collect();
     let total: f64 = weight.iter().sum();
     let ours = predictor.responsibilities(given, class).unwrap();
     for (t, tree) in s.trees.iter().enumerate() {
         let mut exact = vec![0.0; tree.positions.len() * tree.components];
-        for (world, weight) in worlds.of(class).zip(&weight).filter(|(world, _)| world.tree == t) {
+        for (world, weight) in worlds
+            .of(class)
+            .zip(&weight)
+            .filter(|(world, _)| world.tree == t)
+        {
             for (i, d) in world.states[0].iter().enumerate() {
                 exact[i * tree.components + d] += weight / total;
             }
         }
-        exact.iter().zip(&ours[t]).for_each(|(exact, ours)| close((*ours).into(), *exact));
+        exact
+            .iter()
+            .zip(&ours[t])
+            .for_each(|(exact, ours)| close((*ours).into(), *exact));
     }
     let imputed = predictor.impute_mean(given, class).unwrap();
     let kinds = s.row_kinds();
@@ -145,21 +194,35 @@ fn check_real(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: 
         let moment = |power: i32| -> f64 {
             let of = |world: &worlds::World| {
                 let (family, s, d) = worlds.component(world, column);
-                let (first, second) = worlds.model.weights.trees[world.tree].families[family].moments(s, d);
+                let (first, second) =
+                    worlds.model.weights.trees[world.tree].families[family].moments(s, d);
                 if power == 1 { first } else { second }
             };
-            worlds.of(class).zip(&weight).map(|(world, weight)| of(world) * weight / total).sum()
+            worlds
+                .of(class)
+                .zip(&weight)
+                .map(|(world, weight)| of(world) * weight / total)
+                .sum()
         };
         let scale = f64::from(worlds.model.scaling.scale_of(column));
-        close(imputed.mean[column].into(), f64::from(worlds.model.scaling.invert(column, moment(1) as f32)));
-        close(imputed.variance[column].into(), (moment(2) - moment(1).powi(2)) / (scale * scale));
+        close(
+            imputed.mean[column].into(),
+            f64::from(worlds.model.scaling.invert(column, moment(1) as f32)),
+        );
+        close(
+            imputed.variance[column].into(),
+            (moment(2) - moment(1).powi(2)) / (scale * scale),
+        );
     }
 }
 
 /// The completed row must reach, in some world, the largest density there is.
 fn check_mode(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: Option<usize>) {
     let best = |row: &[f32]| -> f64 {
-        worlds.of(class).map(|world| world.prior * worlds.density(world, row, true)).fold(0.0, f64::max)
+        worlds
+            .of(class)
+            .map(|world| world.prior * worlds.density(world, row, true))
+            .fold(0.0, f64::max)
     };
     let ours = predictor.impute_mode(given, class).unwrap();
     assert!(agrees(&ours, given) && ours.iter().all(|x| x.is_finite()));
@@ -175,15 +238,26 @@ fn real_answers_are_integrals() {
         let orders = [vec![vec![0], vec![1]], vec![vec![1, 0]]];
         let structure = Structure::column_trees(&kinds, &orders, 2, 3, &[2], 2).unwrap();
         let weights = random_models::weights(&structure, 1.0, draw);
-        let mut model = Model { weights, ..Model::random(structure, 1.0, 0) };
+        let mut model = Model {
+            weights,
+            ..Model::random(structure, 1.0, 0)
+        };
         model.set_prior(&[0.3, 0.7]).unwrap();
-        model.scaling = Scaling { offset: vec![3.0, -1.0], scale: vec![0.5, 2.0] };
+        model.scaling = Scaling {
+            offset: vec![3.0, -1.0],
+            scale: vec![0.5, 2.0],
+        };
         let mut predictor = Predictor::new(model);
         // trapezoids: a grid finer than the narrowest component, wider than all of them
         let axis = |column: usize| -> (f64, Vec<f32>) {
             let (middle, reach) = [(3.0, 80.0), (-1.0, 20.0)][column];
             let step = reach / 400.0;
-            (step, (-400..=400).map(|i| (middle + f64::from(i) * step) as f32).collect())
+            (
+                step,
+                (-400..=400)
+                    .map(|i| (middle + f64::from(i) * step) as f32)
+                    .collect(),
+            )
         };
         let (step, xs) = axis(0);
         let (step_1, ys) = axis(1);
@@ -191,24 +265,49 @@ fn real_answers_are_integrals() {
             .iter()
             .map(|&y| {
                 let rows: Vec<f32> = xs.iter().flat_map(|&x| [x, y]).collect();
-                predictor.log_marginal(&rows).unwrap().iter().map(|log| log.exp()).sum::<f64>() * step
+                predictor
+                    .log_marginal(&rows)
+                    .unwrap()
+                    .iter()
+                    .map(|log| log.exp())
+                    .sum::<f64>()
+                    * step
             })
             .collect();
-        let near =
-            |ours: f64, exact: f64| assert!((ours - exact).abs() < 1e-3 * exact.abs().max(1.0), "{ours} {exact}");
+        let near = |ours: f64, exact: f64| {
+            assert!(
+                (ours - exact).abs() < 1e-3 * exact.abs().max(1.0),
+                "{ours} {exact}"
+            )
+        };
         near(column.iter().sum::<f64>() * step_1, 1.0);
         let rows: Vec<f32> = ys.iter().flat_map(|&y| [f32::NAN, y]).collect();
         let marginal = predictor.log_marginal(&rows).unwrap();
-        column.iter().zip(&marginal).for_each(|(integral, log)| near(log.exp(), *integral));
+        column
+            .iter()
+            .zip(&marginal)
+            .for_each(|(integral, log)| near(log.exp(), *integral));
 
         let y = ys[390 + draw.from(0, 20)];
         let rows: Vec<f32> = xs.iter().flat_map(|&x| [x, y]).collect();
         let given: Vec<f32> = xs.iter().flat_map(|_| [f32::NAN, y]).collect();
-        let density: Vec<f64> =
-            predictor.log_conditional(&rows, &given).unwrap().iter().map(|log| log.exp() * step).collect();
+        let density: Vec<f64> = predictor
+            .log_conditional(&rows, &given)
+            .unwrap()
+            .iter()
+            .map(|log| log.exp() * step)
+            .collect();
         near(density.iter().sum(), 1.0);
-        let mean: f64 = xs.iter().zip(&density).map(|(&x, p)| f64::from(x) * p).sum();
-        let variance: f64 = xs.iter().zip(&density).map(|(&x, p)| (f64::from(x) - mean).powi(2) * p).sum();
+        let mean: f64 = xs
+            .iter()
+            .zip(&density)
+            .map(|(&x, p)| f64::from(x) * p)
+            .sum();
+        let variance: f64 = xs
+            .iter()
+            .zip(&density)
+            .map(|(&x, p)| (f64::from(x) - mean).powi(2) * p)
+            .sum();
         let imputed = predictor.impute_mean(&[f32::NAN, y], None).unwrap();
         near(imputed.mean[0].into(), mean);
         near(imputed.variance[0].into(), variance);

@@ -6,21 +6,24 @@ mod random_models;
 
 use random_models::Draw;
 use sumout::Model;
-use sumout::batch::Batch;
-use sumout::cuda::{self, Scoring};
-use sumout::device::{Device, Precision, Upward};
-use sumout::optim::{Rule, Schedule};
-use sumout::presets::preset;
-use sumout::product::TINY;
-use sumout::queries::Predictor;
+use sumout::circuit::outputs::Upward;
+use sumout::device::{Device, Precision};
+use sumout::gpu::{self, Scoring};
+use sumout::layers::product::TINY;
+use sumout::layers::weights::Prepared;
+use sumout::queries::predictor::Predictor;
+use sumout::recipes::presets::preset;
 use sumout::reference::{self, LogWeights};
+use sumout::rows::batch::Batch;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
-use sumout::train::{Data, Proceed, Settings, Trainer};
-use sumout::weights::Prepared;
+use sumout::training::data::Data;
+use sumout::training::optimizer::{Rule, Schedule};
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 /// The GPU, or nothing, said aloud.
 fn card() -> Option<usize> {
-    match cuda::count() {
+    match gpu::count() {
         Ok(count) if count > 0 => Some(0),
         Ok(_) => {
             eprintln!("NOT TESTED on a GPU: the driver finds none");
@@ -35,7 +38,11 @@ fn card() -> Option<usize> {
 
 /// So many cases; an eighth where `SUMOUT_FEW_TESTS` is set, for tools that make them slow.
 fn cases(count: usize) -> usize {
-    if std::env::var_os("SUMOUT_FEW_TESTS").is_some() { count / 8 } else { count }
+    if std::env::var_os("SUMOUT_FEW_TESTS").is_some() {
+        count / 8
+    } else {
+        count
+    }
 }
 
 /// 1e-4 nats, or 1e-6 relative for large values.
@@ -67,7 +74,10 @@ fn scores_and_flows_agree_with_the_reference() {
         let flows = scoring.flows(&seeds).unwrap();
         for b in 0..rows {
             let up = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false);
-            let own: Vec<f64> = seeds[b * k..(b + 1) * k].iter().map(|&seed| seed.into()).collect();
+            let own: Vec<f64> = seeds[b * k..(b + 1) * k]
+                .iter()
+                .map(|&seed| seed.into())
+                .collect();
             let down = reference::flows(&structure, &logs, &up, &own, &|_, _, _| false);
             let mut good = true;
             for y in 0..k {
@@ -79,21 +89,33 @@ fn scores_and_flows_agree_with_the_reference() {
                 }
                 trusted += 1;
                 let (ours, exact) = (scores.score[b * k + y], up.log_likelihood[y]);
-                assert!(close(ours, exact), "model {seed} row {b} class {y}: {ours} against {exact}");
+                assert!(
+                    close(ours, exact),
+                    "model {seed} row {b} class {y}: {ours} against {exact}"
+                );
             }
             for (t, tree) in structure.trees.iter().enumerate().filter(|_| good) {
                 for i in 0..tree.positions.len() {
                     for d in 0..tree.components {
-                        let (ours, exact) = (flows[t][(i * rows + b) * tree.components + d], down.leaves[t][i][d]);
+                        let (ours, exact) = (
+                            flows[t][(i * rows + b) * tree.components + d],
+                            down.leaves[t][i][d],
+                        );
                         let near = (f64::from(ours) - exact).abs() < 1e-4;
-                        assert!(near, "model {seed} row {b} position {i}: flow {ours} against {exact}");
+                        assert!(
+                            near,
+                            "model {seed} row {b} position {i}: flow {ours} against {exact}"
+                        );
                     }
                 }
             }
         }
     }
     eprintln!("{trusted} of {all} scores trusted");
-    assert!(trusted * 2 > all, "only {trusted} of {all} scores are trusted");
+    assert!(
+        trusted * 2 > all,
+        "only {trusted} of {all} scores are trusted"
+    );
 }
 
 /// Rows of data for a structure.
@@ -105,23 +127,37 @@ fn rows_of(structure: &Structure, count: usize, draw: &mut Draw) -> Vec<f32> {
         Kind::Bernoulli => draw.0.below(2) as f32,
         Kind::Categorical(n) => draw.0.below(n as usize) as f32,
     };
-    (0..count).flat_map(|_| kinds.clone()).map(|kind| number(kind, draw)).collect()
+    (0..count)
+        .flat_map(|_| kinds.clone())
+        .map(|kind| number(kind, draw))
+        .collect()
 }
 
 /// The numbers of all leaves.
 fn leaves_of(model: &Model) -> Vec<f32> {
     let mut weights = model.weights.clone();
     let families = weights.trees.iter_mut().flat_map(|tree| &mut tree.families);
-    families.flat_map(|family| &mut family.coordinates).flat_map(|c| c.free_mut()).map(|x| *x).collect()
+    families
+        .flat_map(|family| &mut family.coordinates)
+        .flat_map(|c| c.free_mut())
+        .map(|x| *x)
+        .collect()
 }
 
 /// A step on the card is the step of the processor: loss after loss, and the weights at the end. Returns how many
 /// samples were computed again.
-fn train_alike(model: &Model, settings: &Settings, data: &Data<'_>, steps: usize, what: &str) -> usize {
+fn train_alike(
+    model: &Model,
+    settings: &Settings,
+    data: &Data<'_>,
+    steps: usize,
+    what: &str,
+) -> usize {
     let Some(ordinal) = card() else { return 1 };
     let mut cpu = Trainer::new(model.clone(), settings.clone(), data).unwrap();
     let mut gpu = Trainer::new(model.clone(), settings.clone(), data).unwrap();
-    gpu.use_device(Device::Cuda(ordinal), Precision::F32).unwrap();
+    gpu.use_device(Device::Cuda(ordinal), Precision::F32)
+        .unwrap();
     for step in 0..steps {
         let (a, b) = (cpu.advance(data).unwrap(), gpu.advance(data).unwrap());
         let near = |a: f64, b: f64| (a - b).abs() <= 2e-4 * (1.0 + a.abs());
@@ -132,28 +168,48 @@ fn train_alike(model: &Model, settings: &Settings, data: &Data<'_>, steps: usize
         assert_eq!((a.labelled, a.rows), (b.labelled, b.rows), "{what}");
     }
     gpu.pull().unwrap();
-    let (a, b) = (Prepared::new(&cpu.model().weights), Prepared::new(&gpu.model().weights));
+    let (a, b) = (
+        Prepared::new(&cpu.model().weights),
+        Prepared::new(&gpu.model().weights),
+    );
     let mut worst = 0.0f32;
     for (t, tree) in model.structure.trees.iter().enumerate() {
         for (l, level) in tree.levels.iter().enumerate() {
-            for (m, c) in (0..level.matrices()).flat_map(|m| (0..level.channels).map(move |c| (m, c))) {
+            for (m, c) in
+                (0..level.matrices()).flat_map(|m| (0..level.channels).map(move |c| (m, c)))
+            {
                 for x in 0..tree.channels(l) {
-                    worst = worst.max((a.levels[t][l].weight(m, c, x) - b.levels[t][l].weight(m, c, x)).abs());
+                    worst = worst.max(
+                        (a.levels[t][l].weight(m, c, x) - b.levels[t][l].weight(m, c, x)).abs(),
+                    );
                 }
             }
         }
     }
-    for (c, x) in (0..model.structure.classes).flat_map(|c| (0..model.structure.root_channels()).map(move |x| (c, x))) {
+    for (c, x) in (0..model.structure.classes)
+        .flat_map(|c| (0..model.structure.root_channels()).map(move |x| (c, x)))
+    {
         worst = worst.max((a.classes.weight(0, c, x) - b.classes.weight(0, c, x)).abs());
     }
     // Adam divides a gradient by its own size, so where it is all rounding the sign of a step is too.
-    let most = if matches!(settings.rule, Rule::Adam { .. } | Rule::Nadam { .. }) { 2e-2 } else { 2e-3 };
+    let most = if matches!(settings.rule, Rule::Adam { .. } | Rule::Nadam { .. }) {
+        2e-2
+    } else {
+        2e-3
+    };
     assert!(worst < most, "{what}: weights differ by {worst}");
     for (a, b) in leaves_of(&cpu.model()).iter().zip(leaves_of(&gpu.model())) {
-        assert!((a - b).abs() < most * (1.0 + a.abs()), "{what}: leaves {a} {b}");
+        assert!(
+            (a - b).abs() < most * (1.0 + a.abs()),
+            "{what}: leaves {a} {b}"
+        );
     }
     // The bounds are not the same to the last bit; what they catch is.
-    assert!(cpu.recomputed().abs_diff(gpu.recomputed()) * 5 <= cpu.recomputed(), "{what}: {}", gpu.recomputed());
+    assert!(
+        cpu.recomputed().abs_diff(gpu.recomputed()) * 5 <= cpu.recomputed(),
+        "{what}: {}",
+        gpu.recomputed()
+    );
     gpu.recomputed()
 }
 
@@ -162,7 +218,13 @@ fn training_agrees() {
     let rules = [
         (Rule::Sgd { momentum: 0.5 }, 0.3),
         (Rule::adam(), 0.02),
-        (Rule::Nadam { beta1: 0.8, beta2: 0.99 }, 0.02),
+        (
+            Rule::Nadam {
+                beta1: 0.8,
+                beta2: 0.99,
+            },
+            0.02,
+        ),
         (Rule::Em, 0.5),
     ];
     for seed in 0..cases(40) as u64 {
@@ -172,12 +234,33 @@ fn training_agrees() {
         let n = draw.from(5, 90);
         let values = rows_of(&structure, n, draw);
         let classes = structure.classes;
-        let mut labels: Vec<i64> = (0..n).map(|row| if row % 7 == 6 { -1 } else { (row % classes) as i64 }).collect();
-        labels[..classes].iter_mut().enumerate().for_each(|(y, label)| *label = y as i64);
-        let weights: Vec<f32> =
-            if seed % 3 == 0 { (0..n).map(|row| 0.5 + row as f32 / n as f32).collect() } else { vec![] };
-        let data = Data { values: &values, labels: &labels, weights: &weights };
-        let turns = seed % 2 == 1 && structure.frame.is_some_and(|frame| frame.height > 1 && frame.width > 1);
+        let mut labels: Vec<i64> = (0..n)
+            .map(|row| {
+                if row % 7 == 6 {
+                    -1
+                } else {
+                    (row % classes) as i64
+                }
+            })
+            .collect();
+        labels[..classes]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(y, label)| *label = y as i64);
+        let weights: Vec<f32> = if seed % 3 == 0 {
+            (0..n).map(|row| 0.5 + row as f32 / n as f32).collect()
+        } else {
+            vec![]
+        };
+        let data = Data {
+            values: &values,
+            labels: &labels,
+            weights: &weights,
+        };
+        let turns = seed % 2 == 1
+            && structure
+                .frame
+                .is_some_and(|frame| frame.height > 1 && frame.width > 1);
         let settings = Settings {
             rule,
             rate,
@@ -190,20 +273,35 @@ fn training_agrees() {
             drop_varied: seed % 4 == 2,
             rotate: if turns { 40.0 } else { 0.0 },
             stretch: if turns { 0.3 } else { 0.0 },
-            drop_nodes: if seed % 3 == 1 { vec![0.2, 0.1, 0.1] } else { vec![] },
+            drop_nodes: if seed % 3 == 1 {
+                vec![0.2, 0.1, 0.1]
+            } else {
+                vec![]
+            },
             shift: usize::from(structure.frame.is_some() && seed % 4 == 1),
             leaf_rate: if seed % 5 < 2 { 0.1 } else { 0.0 },
             seed,
             ..Settings::default()
         };
         let model = Model::random(structure, 1.0, seed);
-        train_alike(&model, &settings, &data, 4, &format!("model {seed}, {rule:?}"));
+        train_alike(
+            &model,
+            &settings,
+            &data,
+            4,
+            &format!("model {seed}, {rule:?}"),
+        );
     }
 }
 
 /// By how much a step on tensor cores differs from the processor's, its length, and the length of all weights, of which
 /// every one is rounded to 24 bits: of each tree's levels.
-fn step_differs(model: &Model, settings: &Settings, data: &Data<'_>, ordinal: usize) -> Vec<[f64; 3]> {
+fn step_differs(
+    model: &Model,
+    settings: &Settings,
+    data: &Data<'_>,
+    ordinal: usize,
+) -> Vec<[f64; 3]> {
     let stepped = |device: Device| {
         let mut trainer = Trainer::new(model.clone(), settings.clone(), data).unwrap();
         let before = Prepared::new(&trainer.model().weights);
@@ -217,7 +315,9 @@ fn step_differs(model: &Model, settings: &Settings, data: &Data<'_>, ordinal: us
     for (t, tree) in model.structure.trees.iter().enumerate() {
         for (l, level) in tree.levels.iter().enumerate() {
             let [mut apart, mut length, mut size] = [0.0f64; 3];
-            for (m, c) in (0..level.matrices()).flat_map(|m| (0..level.channels).map(move |c| (m, c))) {
+            for (m, c) in
+                (0..level.matrices()).flat_map(|m| (0..level.channels).map(move |c| (m, c)))
+            {
                 for a in 0..tree.channels(l) {
                     let at = |p: &Prepared| f64::from(p.levels[t][l].weight(m, c, a));
                     apart += (at(&cpu) - at(&gpu)).powi(2);
@@ -246,32 +346,61 @@ fn steps_on_tensor_cores_are_near() {
             rate: 30.0,
             batch: draw.from(40, 200),
             generative: 0.3,
-            drop_nodes: if seed % 3 == 1 { vec![0.2, 0.1, 0.1] } else { vec![] },
+            drop_nodes: if seed % 3 == 1 {
+                vec![0.2, 0.1, 0.1]
+            } else {
+                vec![]
+            },
             seed,
             ..Settings::default()
         };
         let model = Model::random(structure, 1.0, seed);
         let levels = step_differs(&model, &settings, &Data::new(&values, &labels), ordinal);
-        let longest = levels.iter().map(|[_, length, _]| *length).fold(1e-3, f64::max);
+        let longest = levels
+            .iter()
+            .map(|[_, length, _]| *length)
+            .fold(1e-3, f64::max);
         for [apart, length, _] in levels {
-            assert!(apart < 1e-2 * longest, "model {seed}: {apart:.1e} of {length:.1e}");
+            assert!(
+                apart < 1e-2 * longest,
+                "model {seed}: {apart:.1e} of {length:.1e}"
+            );
         }
     }
     let preset = preset("mnist-ht").unwrap();
     for rows in [100, cases(4096).max(1024)] {
         let draw = &mut Draw::new(8);
-        let number = |draw: &mut Draw| if draw.0.chance(0.7) { 0.0 } else { draw.0.below(256) as f32 };
+        let number = |draw: &mut Draw| {
+            if draw.0.chance(0.7) {
+                0.0
+            } else {
+                draw.0.below(256) as f32
+            }
+        };
         let values: Vec<f32> = (0..rows * 784).map(|_| number(draw)).collect();
         let labels: Vec<i64> = (0..rows as i64).map(|row| row % 10).collect();
         let mut model = Model::random(preset.structure.clone(), 1.0, 3);
         model.scaling = preset.scaling.clone();
         for drop_inputs in [0.0, 0.5] {
             let rule = Rule::Sgd { momentum: 0.0 };
-            let settings = Settings { batch: rows, rule, rate: 30.0, drop_inputs, ..preset.settings.clone() };
-            for [apart, length, size] in step_differs(&model, &settings, &Data::new(&values, &labels), ordinal) {
-                eprintln!("mnist-ht, {rows} rows, holes {drop_inputs}: a step of {length:.1e} is {apart:.1e} away");
+            let settings = Settings {
+                batch: rows,
+                rule,
+                rate: 30.0,
+                drop_inputs,
+                ..preset.settings.clone()
+            };
+            for [apart, length, size] in
+                step_differs(&model, &settings, &Data::new(&values, &labels), ordinal)
+            {
+                eprintln!(
+                    "mnist-ht, {rows} rows, holes {drop_inputs}: a step of {length:.1e} is {apart:.1e} away"
+                );
                 let most = 1e-2 * length + 4e-7 * size;
-                assert!(apart < most, "mnist-ht, {rows} rows, holes {drop_inputs}: {apart} of {length}");
+                assert!(
+                    apart < most,
+                    "mnist-ht, {rows} rows, holes {drop_inputs}: {apart} of {length}"
+                );
             }
         }
     }
@@ -287,18 +416,42 @@ fn doubtful_samples_agree() {
         let n = 40;
         let mut values = rows_of(&structure, n, draw);
         let real = structure.row_kinds();
-        for (i, value) in values.iter_mut().enumerate().filter(|(i, _)| real[i % real.len()] == Kind::Gaussian) {
+        for (i, value) in values
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| real[i % real.len()] == Kind::Gaussian)
+        {
             if i % 3 == 0 {
                 *value *= 300.0; // far from every component
             }
         }
         let labels: Vec<i64> = (0..n).map(|row| (row % structure.classes) as i64).collect();
         let data = Data::new(&values, &labels);
-        let rule = if seed % 2 == 0 { Rule::Sgd { momentum: 0.0 } } else { Rule::Em };
-        let settings = Settings { rule, rate: 0.2, batch: 33, spread: 25.0, seed, ..Settings::default() };
-        let settings = Settings { leaf_rate: if seed % 4 < 2 { 0.01 } else { 0.0 }, ..settings };
+        let rule = if seed % 2 == 0 {
+            Rule::Sgd { momentum: 0.0 }
+        } else {
+            Rule::Em
+        };
+        let settings = Settings {
+            rule,
+            rate: 0.2,
+            batch: 33,
+            spread: 25.0,
+            seed,
+            ..Settings::default()
+        };
+        let settings = Settings {
+            leaf_rate: if seed % 4 < 2 { 0.01 } else { 0.0 },
+            ..settings
+        };
         let model = Model::random(structure, 1.0, seed);
-        again += train_alike(&model, &settings, &data, 2, &format!("doubtful model {seed}"));
+        again += train_alike(
+            &model,
+            &settings,
+            &data,
+            2,
+            &format!("doubtful model {seed}"),
+        );
     }
     assert!(again > 0);
 }
@@ -311,14 +464,30 @@ fn classes_of_their_own_agree() {
         let all = LevelSpec::all(4, Sharing::Own);
         let below = square.map(|side| LevelSpec::square(side, 7, Sharing::Own));
         let levels = below.into_iter().chain([all]).collect();
-        let spec = ImageSpec { levels, ..ImageSpec::new(20, 20, 1, (2, 2), 40) };
-        let structure = Structure::image(&spec, 4).unwrap().with_identity_classes().unwrap();
+        let spec = ImageSpec {
+            levels,
+            ..ImageSpec::new(20, 20, 1, (2, 2), 40)
+        };
+        let structure = Structure::image(&spec, 4)
+            .unwrap()
+            .with_identity_classes()
+            .unwrap();
         let draw = &mut Draw::new(600 + seed);
         let values = rows_of(&structure, 90, draw);
         let labels: Vec<i64> = (0..90).map(|row| row % 4).collect();
         let data = Data::new(&values, &labels);
-        let settings = Settings { rate: 0.02, batch: 70, spread: 4.0, seed, ..Settings::default() };
-        let settings = Settings { drop_nodes: vec![0.1, 0.1, 0.1], drop_inputs: 0.2, ..settings };
+        let settings = Settings {
+            rate: 0.02,
+            batch: 70,
+            spread: 4.0,
+            seed,
+            ..Settings::default()
+        };
+        let settings = Settings {
+            drop_nodes: vec![0.1, 0.1, 0.1],
+            drop_inputs: 0.2,
+            ..settings
+        };
         let model = Model::random(structure.clone(), 4.0, seed);
         assert_eq!(train_alike(&model, &settings, &data, 4, "identity"), 0);
         let mut trainer = Trainer::new(model, settings, &data).unwrap();
@@ -340,7 +509,10 @@ fn questions_agree() {
         let weights = random_models::weights(&structure, spread, draw);
         let rows = rows_of(&structure, 70, draw);
         questions_alike(
-            Model { weights, ..Model::random(structure, 0.0, 0) },
+            Model {
+                weights,
+                ..Model::random(structure, 0.0, 0)
+            },
             &rows,
             ordinal,
             &format!("model {seed}"),
@@ -351,25 +523,58 @@ fn questions_agree() {
 fn questions_alike(model: Model, rows: &[f32], ordinal: usize, what: &str) {
     let mut cpu = Predictor::new(model.clone());
     let mut gpu = Predictor::new(model);
-    gpu.use_device(Device::Cuda(ordinal), Precision::F32).unwrap();
-    let (a, b) = (cpu.log_likelihood(rows).unwrap(), gpu.log_likelihood(rows).unwrap());
-    a.iter().zip(&b).for_each(|(a, b)| assert!(close(*b, *a), "{what}: score {b} {a}"));
+    gpu.use_device(Device::Cuda(ordinal), Precision::F32)
+        .unwrap();
+    let (a, b) = (
+        cpu.log_likelihood(rows).unwrap(),
+        gpu.log_likelihood(rows).unwrap(),
+    );
+    a.iter()
+        .zip(&b)
+        .for_each(|(a, b)| assert!(close(*b, *a), "{what}: score {b} {a}"));
     let near = |a: &[f32], b: &[f32], which: &str| {
         for (a, b) in a.iter().zip(b) {
-            assert!((a - b).abs() < 1e-3 * (1.0 + a.abs()), "{what}: {which} {b} {a}");
+            assert!(
+                (a - b).abs() < 1e-3 * (1.0 + a.abs()),
+                "{what}: {which} {b} {a}"
+            );
         }
     };
     let (a, b) = (cpu.posterior(rows).unwrap(), gpu.posterior(rows).unwrap());
-    a.iter().zip(&b).for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{what}: posterior {b} {a}"));
-    let (a, b) = (cpu.responsibilities(rows, None).unwrap(), gpu.responsibilities(rows, None).unwrap());
-    a.iter().zip(&b).for_each(|(a, b)| near(a, b, "responsibility"));
-    let (a, b) = (cpu.impute_mean(rows, Some(0)).unwrap(), gpu.impute_mean(rows, Some(0)).unwrap());
+    a.iter()
+        .zip(&b)
+        .for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{what}: posterior {b} {a}"));
+    let (a, b) = (
+        cpu.responsibilities(rows, None).unwrap(),
+        gpu.responsibilities(rows, None).unwrap(),
+    );
+    a.iter()
+        .zip(&b)
+        .for_each(|(a, b)| near(a, b, "responsibility"));
+    let (a, b) = (
+        cpu.impute_mean(rows, Some(0)).unwrap(),
+        gpu.impute_mean(rows, Some(0)).unwrap(),
+    );
     near(&a.mean, &b.mean, "mean");
     near(&a.variance, &b.variance, "variance");
-    assert_eq!(cpu.impute_mode(rows, None).unwrap(), gpu.impute_mode(rows, None).unwrap());
-    let (a, b) = (cpu.sample_given(rows, None, 3).unwrap(), gpu.sample_given(rows, None, 3).unwrap());
-    let same = a.iter().zip(&b).filter(|(a, b)| (*a - *b).abs() < 1e-3 * (1.0 + a.abs())).count();
-    assert!(same * 100 >= a.len() * 99, "{what}: {same} of {} samples alike", a.len());
+    assert_eq!(
+        cpu.impute_mode(rows, None).unwrap(),
+        gpu.impute_mode(rows, None).unwrap()
+    );
+    let (a, b) = (
+        cpu.sample_given(rows, None, 3).unwrap(),
+        gpu.sample_given(rows, None, 3).unwrap(),
+    );
+    let same = a
+        .iter()
+        .zip(&b)
+        .filter(|(a, b)| (*a - *b).abs() < 1e-3 * (1.0 + a.abs()))
+        .count();
+    assert!(
+        same * 100 >= a.len() * 99,
+        "{what}: {same} of {} samples alike",
+        a.len()
+    );
 }
 
 /// A run on the card that is stopped goes on to the same bits; `run` and single steps take the same rows.
@@ -378,14 +583,35 @@ fn a_run_resumes_to_the_same_bits() {
     let Some(ordinal) = card() else { return };
     let draw = &mut Draw::new(77);
     let kinds = [Kind::Gaussian; 6];
-    let structure = Structure::columns(&kinds, &[vec![0, 1], vec![2], vec![3, 4], vec![5]], 2, 5, &[7, 9], 3).unwrap();
+    let structure = Structure::columns(
+        &kinds,
+        &[vec![0, 1], vec![2], vec![3, 4], vec![5]],
+        2,
+        5,
+        &[7, 9],
+        3,
+    )
+    .unwrap();
     let values: Vec<f32> = (0..90 * 6).map(|_| draw.0.normal() as f32).collect();
     let labels: Vec<i64> = (0..90).map(|row| row % 3).collect();
     let data = Data::new(&values, &labels);
-    let settings = Settings { steps: 100, batch: 40, drop_inputs: 0.3, leaf_rate: 0.1, ..Settings::default() };
+    let settings = Settings {
+        steps: 100,
+        batch: 40,
+        drop_inputs: 0.3,
+        leaf_rate: 0.1,
+        ..Settings::default()
+    };
     let whole = |stop: usize, most: usize| {
-        let mut trainer = Trainer::new(Model::random(structure.clone(), 1.0, 1), settings.clone(), &data).unwrap();
-        trainer.use_device(Device::Cuda(ordinal), Precision::Tf32).unwrap();
+        let mut trainer = Trainer::new(
+            Model::random(structure.clone(), 1.0, 1),
+            settings.clone(),
+            &data,
+        )
+        .unwrap();
+        trainer
+            .use_device(Device::Cuda(ordinal), Precision::Tf32)
+            .unwrap();
         trainer.look_every(stop);
         trainer.keep_on_card(most);
         let mut bytes = Vec::new();
@@ -402,13 +628,21 @@ fn a_run_resumes_to_the_same_bits() {
     let (end, middle) = whole(30, usize::MAX);
     let mut again = Trainer::resume(&middle).unwrap();
     assert_eq!(again.steps_done(), 30);
-    again.use_device(Device::Cuda(ordinal), Precision::Tf32).unwrap();
+    again
+        .use_device(Device::Cuda(ordinal), Precision::Tf32)
+        .unwrap();
     while again.steps_done() < 100 {
         again.advance(&data).unwrap();
     }
     assert!(again.checkpoint().unwrap() == end);
-    assert!(whole(30, usize::MAX).0 == end, "the same seed gives the same bits");
-    assert!(whole(30, 1000).0 == end, "data that do not fit on the card are sent");
+    assert!(
+        whole(30, usize::MAX).0 == end,
+        "the same seed gives the same bits"
+    );
+    assert!(
+        whole(30, 1000).0 == end,
+        "data that do not fit on the card are sent"
+    );
 }
 
 /// What a run has left on the card is not taken for what comes after it, and rows of no weight move nothing.
@@ -416,42 +650,92 @@ fn a_run_resumes_to_the_same_bits() {
 fn data_may_change_between_steps() {
     let Some(ordinal) = card() else { return };
     let draw = &mut Draw::new(78);
-    let structure = Structure::columns(&[Kind::Gaussian; 3], &[vec![0], vec![1], vec![2]], 2, 4, &[5, 6], 2).unwrap();
+    let structure = Structure::columns(
+        &[Kind::Gaussian; 3],
+        &[vec![0], vec![1], vec![2]],
+        2,
+        4,
+        &[5, 6],
+        2,
+    )
+    .unwrap();
     let values: Vec<f32> = (0..200 * 3).map(|_| draw.0.normal() as f32).collect();
     let labels: Vec<i64> = (0..200).map(|row| row % 2).collect();
-    let (few, many) = (Data::new(&values[..60], &labels[..20]), Data::new(&values, &labels));
-    let light = Data { weights: &[0.0; 200], ..many };
-    let settings = Settings { steps: 5, batch: 32, rule: Rule::Sgd { momentum: 0.0 }, ..Settings::default() };
+    let (few, many) = (
+        Data::new(&values[..60], &labels[..20]),
+        Data::new(&values, &labels),
+    );
+    let light = Data {
+        weights: &[0.0; 200],
+        ..many
+    };
+    let settings = Settings {
+        steps: 5,
+        batch: 32,
+        rule: Rule::Sgd { momentum: 0.0 },
+        ..Settings::default()
+    };
     let last = |device: Device| {
-        let mut trainer = Trainer::new(Model::random(structure.clone(), 1.0, 1), settings.clone(), &few).unwrap();
+        let mut trainer = Trainer::new(
+            Model::random(structure.clone(), 1.0, 1),
+            settings.clone(),
+            &few,
+        )
+        .unwrap();
         trainer.use_device(device, Precision::F32).unwrap();
-        trainer.run(&few, None, &mut |_, _| Proceed::Continue).unwrap();
-        let losses =
-            [trainer.advance(&many).unwrap(), trainer.advance(&light).unwrap(), trainer.advance(&few).unwrap()];
+        trainer
+            .run(&few, None, &mut |_, _| Proceed::Continue)
+            .unwrap();
+        let losses = [
+            trainer.advance(&many).unwrap(),
+            trainer.advance(&light).unwrap(),
+            trainer.advance(&few).unwrap(),
+        ];
         losses.map(|loss| loss.generative)
     };
     let (cpu, gpu) = (last(Device::Cpu), last(Device::Cuda(ordinal)));
-    assert!(cpu.iter().zip(gpu).all(|(a, b)| (a - b).abs() < 1e-3 * (1.0 + a.abs())), "{cpu:?} {gpu:?}");
+    assert!(
+        cpu.iter()
+            .zip(gpu)
+            .all(|(a, b)| (a - b).abs() < 1e-3 * (1.0 + a.abs())),
+        "{cpu:?} {gpu:?}"
+    );
 }
 
 #[test]
 fn a_gpu_that_is_not_there_is_named() {
     let Some(_) = card() else { return };
-    let count = cuda::count().unwrap();
-    let mut predictor = Predictor::new(Model::random(preset("mnist-ht").unwrap().structure, 1.0, 1));
-    let error = predictor.use_device(Device::Cuda(count), Precision::F32).unwrap_err().to_string();
-    assert!(error.contains(&format!("cuda:{}, got cuda:{count}", count - 1)), "{error}");
+    let count = gpu::count().unwrap();
+    let mut predictor =
+        Predictor::new(Model::random(preset("mnist-ht").unwrap().structure, 1.0, 1));
+    let error = predictor
+        .use_device(Device::Cuda(count), Precision::F32)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains(&format!("cuda:{}, got cuda:{count}", count - 1)),
+        "{error}"
+    );
 }
 
 #[test]
 fn activations_are_few() {
     let Some(ordinal) = card() else { return };
-    for (name, precision) in [("mnist-ht", Precision::Tf32), ("mnist-ht", Precision::F32), ("norb-ht", Precision::Tf32)]
-    {
+    for (name, precision) in [
+        ("mnist-ht", Precision::Tf32),
+        ("mnist-ht", Precision::F32),
+        ("norb-ht", Precision::Tf32),
+    ] {
         let preset = preset(name).unwrap();
-        let settings = Settings { batch: 256, ..preset.settings };
-        let mut trainer = Trainer::with_model(Model::random(preset.structure, 1.0, 1), settings).unwrap();
-        trainer.use_device(Device::Cuda(ordinal), precision).unwrap();
+        let settings = Settings {
+            batch: 256,
+            ..preset.settings
+        };
+        let mut trainer =
+            Trainer::with_model(Model::random(preset.structure, 1.0, 1), settings).unwrap();
+        trainer
+            .use_device(Device::Cuda(ordinal), precision)
+            .unwrap();
         let (held, read) = trainer.activation_bytes().unwrap();
         eprintln!(
             "{name}, {precision:?}: {} bytes of activations a sample, the way down reads {}",
@@ -467,17 +751,42 @@ fn the_preset_agrees() {
     let Some(ordinal) = card() else { return };
     let preset = preset("mnist-ht").unwrap();
     let draw = &mut Draw::new(5);
-    let values: Vec<f32> =
-        (0..256 * 784).map(|_| if draw.0.chance(0.7) { 0.0 } else { draw.0.below(256) as f32 }).collect();
+    let values: Vec<f32> = (0..256 * 784)
+        .map(|_| {
+            if draw.0.chance(0.7) {
+                0.0
+            } else {
+                draw.0.below(256) as f32
+            }
+        })
+        .collect();
     let labels: Vec<i64> = (0..256).map(|row| row % 10).collect();
     let weights = random_models::weights(&preset.structure, 1.0, draw); // components that differ
-    let mut model = Model { weights, ..Model::random(preset.structure.clone(), 1.0, 3) };
+    let mut model = Model {
+        weights,
+        ..Model::random(preset.structure.clone(), 1.0, 3)
+    };
     model.scaling = preset.scaling;
     let data = Data::new(&values, &labels);
     train_alike(&model, &preset.settings, &data, 3, "mnist-ht");
-    let holes = Settings { drop_inputs: 0.4, drop_varied: true, ..preset.settings.clone() };
-    let turned = Settings { rotate: 15.0, stretch: 0.2, shift: 2, ..holes };
-    train_alike(&model, &turned, &data, 3, "mnist-ht, turned, stretched, moved, with holes");
+    let holes = Settings {
+        drop_inputs: 0.4,
+        drop_varied: true,
+        ..preset.settings.clone()
+    };
+    let turned = Settings {
+        rotate: 15.0,
+        stretch: 0.2,
+        shift: 2,
+        ..holes
+    };
+    train_alike(
+        &model,
+        &turned,
+        &data,
+        3,
+        "mnist-ht, turned, stretched, moved, with holes",
+    );
     let prepared = Prepared::new(&model.weights);
     let logs = LogWeights::new(&model.structure, &model.weights);
     let many = values.repeat(16);
@@ -489,22 +798,38 @@ fn the_preset_agrees() {
     ] {
         let mut batch = Batch::default();
         model.fill(&many[..rows * 784], (0, 0), &mut batch);
-        let mut scoring =
-            Scoring::new((ordinal, precision), &model.structure, &model.weights, &prepared, rows, false).unwrap();
+        let mut scoring = Scoring::new(
+            (ordinal, precision),
+            &model.structure,
+            &model.weights,
+            &prepared,
+            rows,
+            false,
+        )
+        .unwrap();
         scoring.lay(&batch).unwrap();
         let mut worst = 0.0f64;
         for _ in 0..2 {
             scoring.queue(Upward::Scores).unwrap();
             let scores = scoring.scores().unwrap().score;
             for b in [0, rows / 2, rows - 67, rows - 1] {
-                let up = reference::upward(&model.structure, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+                let up = reference::upward(
+                    &model.structure,
+                    &model.weights,
+                    &logs,
+                    batch.row(b),
+                    &|_, _, _| false,
+                );
                 for (y, exact) in up.log_likelihood.iter().enumerate() {
                     worst = worst.max((scores[b * 10 + y] - exact).abs() / exact.abs().max(100.0));
                 }
             }
         }
         eprintln!("{rows} rows in {precision:?}: worst relative error of a score {worst:e}");
-        assert!(worst <= tolerance, "{rows} rows in {precision:?}: {worst:e}");
+        assert!(
+            worst <= tolerance,
+            "{rows} rows in {precision:?}: {worst:e}"
+        );
     }
 }
 
@@ -515,22 +840,42 @@ fn large_batches_agree() {
     let preset = preset("mnist-ht").unwrap();
     let draw = &mut Draw::new(6);
     let rows = cases(4096).max(1024);
-    let number = |draw: &mut Draw| if draw.0.chance(0.7) { 0.0 } else { draw.0.below(256) as f32 };
+    let number = |draw: &mut Draw| {
+        if draw.0.chance(0.7) {
+            0.0
+        } else {
+            draw.0.below(256) as f32
+        }
+    };
     let values: Vec<f32> = (0..rows * 784).map(|_| number(draw)).collect();
     let labels: Vec<i64> = (0..rows as i64).map(|row| row % 10).collect();
     let mut model = Model::random(preset.structure.clone(), 1.0, 3);
     model.scaling = preset.scaling;
     let data = Data::new(&values, &labels);
     let rule = Rule::Sgd { momentum: 0.5 };
-    let settings = Settings { batch: rows, rule, rate: 1.0, leaf_rate: 0.01, ..preset.settings };
+    let settings = Settings {
+        batch: rows,
+        rule,
+        rate: 1.0,
+        leaf_rate: 0.01,
+        ..preset.settings
+    };
     train_alike(&model, &settings, &data, 2, "a large batch");
     let losses = |device: Device, precision: Precision| -> Vec<f64> {
         let mut trainer = Trainer::new(model.clone(), settings.clone(), &data).unwrap();
         trainer.use_device(device, precision).unwrap();
-        (0..2).map(|_| trainer.advance(&data).unwrap().objective(0.01)).collect()
+        (0..2)
+            .map(|_| trainer.advance(&data).unwrap().objective(0.01))
+            .collect()
     };
-    let (exact, ours) = (losses(Device::Cpu, Precision::F32), losses(Device::Cuda(ordinal), Precision::Tf32));
+    let (exact, ours) = (
+        losses(Device::Cpu, Precision::F32),
+        losses(Device::Cuda(ordinal), Precision::Tf32),
+    );
     for (exact, ours) in exact.iter().zip(ours) {
-        assert!((exact - ours).abs() < 1e-3 * exact.abs(), "tf32: {ours} {exact}");
+        assert!(
+            (exact - ours).abs() < 1e-3 * exact.abs(),
+            "tf32: {ours} {exact}"
+        );
     }
 }

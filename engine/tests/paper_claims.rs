@@ -2,9 +2,9 @@
 //! Gaussian mixture, and a deep tree needs exponentially many channels as a shallow one.
 
 use sumout::Model;
-use sumout::leaves::Coordinate;
-use sumout::mixing::Mixing;
-use sumout::queries::Predictor;
+use sumout::layers::leaf::Coordinate;
+use sumout::layers::mixing::Mixing;
+use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
 use sumout::reference::{self, LogWeights};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
@@ -25,12 +25,15 @@ const TABLE: [((f32, f32, usize), f64); 8] = [
 
 /// That table as a TMM: leaves that are certain, and one channel a class, because x₁ and x₂ are independent given y.
 fn counter_example() -> Model {
-    let structure = Structure::columns(&[Kind::Bernoulli; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap();
+    let structure =
+        Structure::columns(&[Kind::Bernoulli; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap();
     let mut model = Model::random(structure.with_identity_classes().unwrap(), 0.0, 0);
     let tree = &mut model.weights.trees[0];
     for family in &mut tree.families {
         let never = f32::NEG_INFINITY;
-        family.coordinates[0] = Coordinate::Discrete { logits: vec![0.0, never, never, 0.0] }; // component d is value d
+        family.coordinates[0] = Coordinate::Discrete {
+            logits: vec![0.0, never, never, 0.0],
+        }; // component d is value d
     }
     let [x1, x2_given_0, x2_given_1] = [[0.5, 0.5], [1.0 - EPSILON, 1.0], [0.0, 1.0]];
     tree.levels[0] = Mixing::from_weights(2, 2, 2, &[x1, x1, x2_given_0, x2_given_1].concat());
@@ -41,7 +44,12 @@ fn counter_example() -> Model {
 /// The probability that a rule which sees x₁ alone names the class.
 fn accuracy(rule: &mut dyn FnMut(f32) -> usize) -> f64 {
     let total: f64 = TABLE.iter().map(|(_, weight)| weight).sum();
-    TABLE.iter().filter(|((x1, _, y), _)| rule(*x1) == *y).map(|(_, weight)| weight).sum::<f64>() / total
+    TABLE
+        .iter()
+        .filter(|((x1, _, y), _)| rule(*x1) == *y)
+        .map(|(_, weight)| weight)
+        .sum::<f64>()
+        / total
 }
 
 #[test]
@@ -49,7 +57,11 @@ fn the_counter_example_is_the_papers_table() {
     let mut model = Predictor::new(counter_example());
     for ((x1, x2, y), weight) in TABLE {
         let log_joint = model.log_likelihood(&[x1, x2]).unwrap()[y] + model.model().log_prior[y];
-        assert!((log_joint.exp() - weight / 6.0).abs() < 1e-7, "{x1} {x2} {y}: {}", log_joint.exp());
+        assert!(
+            (log_joint.exp() - weight / 6.0).abs() < 1e-7,
+            "{x1} {x2} {y}: {}",
+            log_joint.exp()
+        );
     }
 }
 
@@ -86,10 +98,12 @@ fn marginalising_is_right_twice_as_often_as_imputing() {
 #[test]
 fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
     let (n, s, k) = (5, 2, 3);
-    let structure = Structure::sequence(n, s, 1, n * k, &[(usize::MAX, k, Sharing::Own)], 1).unwrap();
+    let structure =
+        Structure::sequence(n, s, 1, n * k, &[(usize::MAX, k, Sharing::Own)], 1).unwrap();
     let mut model = Model::random(structure, 0.0, 0);
     let mut stream = Stream::new(1, Purpose::Weights, 0, 0);
-    let mut draw = |length: usize| -> Vec<f32> { (0..length).map(|_| stream.normal() as f32).collect() };
+    let mut draw =
+        |length: usize| -> Vec<f32> { (0..length).map(|_| stream.normal() as f32).collect() };
     let (mean, log_sigma) = ([draw(n * k), draw(n * k)], [draw(n * k), draw(n * k)]);
     let w = [0.2, 0.5, 0.3];
     let tree = &mut model.weights.trees[0];
@@ -97,7 +111,13 @@ fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
         let (mean, log_sigma) = (mean[coordinate].clone(), log_sigma[coordinate].clone());
         tree.families[0].coordinates[coordinate] = Coordinate::Gaussian { mean, log_sigma };
     }
-    let is_there = |i: usize, z: usize, d: usize| if d == n * z + i { 0.0 } else { f32::NEG_INFINITY };
+    let is_there = |i: usize, z: usize, d: usize| {
+        if d == n * z + i {
+            0.0
+        } else {
+            f32::NEG_INFINITY
+        }
+    };
     tree.levels[0] = Mixing::from_logits(n, k, n * k, is_there);
     model.weights.classes = Mixing::from_weights(1, 1, k, &w);
 
@@ -106,39 +126,77 @@ fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
         let component = |z: usize| {
             let density = |(index, &x): (usize, &f32)| {
                 let (i, coordinate) = (index / s, index % s);
-                let (mean, sigma) = (mean[coordinate][n * z + i], f64::from(log_sigma[coordinate][n * z + i]).exp());
+                let (mean, sigma) = (
+                    mean[coordinate][n * z + i],
+                    f64::from(log_sigma[coordinate][n * z + i]).exp(),
+                );
                 let z = (f64::from(x) - f64::from(mean)) / sigma;
                 (-0.5 * z * z).exp() / (sigma * std::f64::consts::TAU.sqrt())
             };
-            w[z] * row.iter().enumerate().filter(|(_, x)| !x.is_nan()).map(density).product::<f64>()
+            w[z] * row
+                .iter()
+                .enumerate()
+                .filter(|(_, x)| !x.is_nan())
+                .map(density)
+                .product::<f64>()
         };
         (0..k).map(component).sum::<f64>().ln()
     };
     let mut rows = draw(40 * n * s);
-    rows.iter_mut().enumerate().filter(|(i, _)| i / (n * s) >= 20 && i % 3 == 0).for_each(|(_, x)| *x = f32::NAN);
+    rows.iter_mut()
+        .enumerate()
+        .filter(|(i, _)| i / (n * s) >= 20 && i % 3 == 0)
+        .for_each(|(_, x)| *x = f32::NAN);
     let ours = Predictor::new(model.clone()).log_marginal(&rows).unwrap();
     let logs = LogWeights::new(&model.structure, &model.weights);
     for (row, fast) in rows.chunks(n * s).zip(ours) {
-        let exact = reference::upward(&model.structure, &model.weights, &logs, row, &|_, _, _| false).log_likelihood[0];
-        assert!((exact - mixture(row)).abs() < 1e-6, "{exact} {}", mixture(row));
-        assert!((fast - mixture(row)).abs() < 1e-4, "{fast} {}", mixture(row));
+        let exact = reference::upward(&model.structure, &model.weights, &logs, row, &|_, _, _| {
+            false
+        })
+        .log_likelihood[0];
+        assert!(
+            (exact - mixture(row)).abs() < 1e-6,
+            "{exact} {}",
+            mixture(row)
+        );
+        assert!(
+            (fast - mixture(row)).abs() < 1e-4,
+            "{fast} {}",
+            mixture(row)
+        );
     }
 }
 
 /// `P(d₁…d_N)` of class 0, all M^N entries with d₁ slowest: the tree in f64 on leaves that are 1 for d_i and 0 for others.
 fn prior_tensor(model: &Model) -> Vec<f64> {
-    let (tree, logs) = (&model.structure.trees[0], LogWeights::new(&model.structure, &model.weights));
+    let (tree, logs) = (
+        &model.structure.trees[0],
+        LogWeights::new(&model.structure, &model.weights),
+    );
     let (n, m) = (tree.positions.len(), tree.components);
-    let dot = |log_row: &[f64], phi: &[f64]| log_row.iter().zip(phi).map(|(log, phi)| log.exp() * phi).sum::<f64>();
+    let dot = |log_row: &[f64], phi: &[f64]| {
+        log_row
+            .iter()
+            .zip(phi)
+            .map(|(log, phi)| log.exp() * phi)
+            .sum::<f64>()
+    };
     let entry = |index: usize| {
         let digit = |i: usize| index / m.pow((n - 1 - i) as u32) % m;
         let indicator = |i: usize| (0..m).map(|d| f64::from(d == digit(i))).collect();
         let mut phi: Vec<Vec<f64>> = (0..n).map(indicator).collect();
         for (level, matrices) in tree.levels.iter().zip(&logs.trees[0]) {
-            let mix = |j: usize| matrices[level.weight_of[j] as usize].iter().map(|row| dot(row, &phi[j])).collect();
+            let mix = |j: usize| {
+                matrices[level.weight_of[j] as usize]
+                    .iter()
+                    .map(|row| dot(row, &phi[j]))
+                    .collect()
+            };
             let psi: Vec<Vec<f64>> = (0..phi.len()).map(mix).collect();
-            let product = |c: usize, children: &[u32]| children.iter().map(|&j| psi[j as usize][c]).product();
-            let join = |children: &Vec<u32>| (0..level.channels).map(|c| product(c, children)).collect();
+            let product =
+                |c: usize, children: &[u32]| children.iter().map(|&j| psi[j as usize][c]).product();
+            let join =
+                |children: &Vec<u32>| (0..level.channels).map(|c| product(c, children)).collect();
             phi = level.children.iter().map(join).collect();
         }
         dot(&logs.classes[0], &phi[0])
@@ -187,7 +245,10 @@ fn singular_values(mut columns: Vec<Vec<f64>>) -> Vec<f64> {
             }
         }
     }
-    let mut values: Vec<f64> = columns.iter().map(|column| dot(column, column).sqrt()).collect();
+    let mut values: Vec<f64> = columns
+        .iter()
+        .map(|column| dot(column, column).sqrt())
+        .collect();
     values.sort_by(|a, b| b.total_cmp(a));
     values
 }
@@ -195,29 +256,49 @@ fn singular_values(mut columns: Vec<Vec<f64>>) -> Vec<f64> {
 /// Singular values above 10⁻¹⁴ of the largest. The entries carry errors of about 10⁻¹⁶; singular values that are zero
 /// in exact arithmetic came out below 3·10⁻¹⁶, and those of the random trees below are above 2·10⁻¹⁴.
 fn rank(values: &[f64]) -> usize {
-    values.iter().filter(|&&value| value > 1e-14 * values[0]).count()
+    values
+        .iter()
+        .filter(|&&value| value > 1e-14 * values[0])
+        .count()
 }
 
 /// A random tree over 8 positions whose leaves say their component; levels are (window, channels).
 fn random_tree(m: usize, levels: &[(usize, usize)], sharing: Sharing, seed: u64) -> Model {
-    let level = |&(window, channels): &(usize, usize)| LevelSpec { window: (1, window), channels, sharing };
+    let level = |&(window, channels): &(usize, usize)| LevelSpec {
+        window: (1, window),
+        channels,
+        sharing,
+    };
     let spec = ImageSpec {
         kind: Kind::Categorical(m as u32),
         levels: levels.iter().map(level).collect(),
         ..ImageSpec::new(1, 8, 1, (1, 1), m)
     };
     let mut model = Model::random(Structure::image(&spec, 1).unwrap(), 1.0, seed);
-    let certain = |i: usize| if i / m == i % m { 0.0 } else { f32::NEG_INFINITY };
-    model.weights.trees[0].families[0].coordinates[0] =
-        Coordinate::Discrete { logits: (0..m * m).map(certain).collect() };
+    let certain = |i: usize| {
+        if i / m == i % m {
+            0.0
+        } else {
+            f32::NEG_INFINITY
+        }
+    };
+    model.weights.trees[0].families[0].coordinates[0] = Coordinate::Discrete {
+        logits: (0..m * m).map(certain).collect(),
+    };
     model
 }
 
 #[test]
 fn singular_values_of_a_known_matrix() {
     let values = singular_values(vec![vec![3.0, 4.0], vec![0.0, 5.0]]);
-    assert!((values[0] - 45f64.sqrt()).abs() < 1e-12 && (values[1] - 5f64.sqrt()).abs() < 1e-12, "{values:?}");
-    assert_eq!(rank(&singular_values(vec![vec![1.0, 2.0], vec![2.0, 4.0]])), 1);
+    assert!(
+        (values[0] - 45f64.sqrt()).abs() < 1e-12 && (values[1] - 5f64.sqrt()).abs() < 1e-12,
+        "{values:?}"
+    );
+    assert_eq!(
+        rank(&singular_values(vec![vec![1.0, 2.0], vec![2.0, 4.0]])),
+        1
+    );
 }
 
 /// What the rank test looks at is what the engine computes.
@@ -226,10 +307,16 @@ fn the_prior_tensor_is_a_distribution_and_the_engines() {
     let model = random_tree(2, &[(2, 3), (2, 2), (2, 4)], Sharing::Own, 1);
     let tensor = prior_tensor(&model);
     assert!((tensor.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-    let rows: Vec<f32> = (0..256).flat_map(|index| (0..8).map(move |i| (index >> (7 - i) & 1) as f32)).collect();
+    let rows: Vec<f32> = (0..256)
+        .flat_map(|index| (0..8).map(move |i| (index >> (7 - i) & 1) as f32))
+        .collect();
     let ours = Predictor::new(model).log_likelihood(&rows).unwrap();
     for (ours, entry) in ours.iter().zip(&tensor) {
-        assert!((ours.exp() / entry - 1.0).abs() < 1e-4, "{} {entry}", ours.exp());
+        assert!(
+            (ours.exp() / entry - 1.0).abs() < 1e-4,
+            "{} {entry}",
+            ours.exp()
+        );
     }
 }
 
@@ -243,7 +330,10 @@ fn depth_is_worth_exponentially_many_channels() {
             for seed in 0..if m == 2 { 10 } else { 2 } {
                 let model = random_tree(m, &[(2, r0), (2, 3), (2, 3)], sharing, seed);
                 let values = singular_values(matricised(&prior_tensor(&model), 8, m));
-                assert!(rank(&values) >= 16, "M={m} r₀={r0} {sharing:?} seed {seed}: {values:?}");
+                assert!(
+                    rank(&values) >= 16,
+                    "M={m} r₀={r0} {sharing:?} seed {seed}: {values:?}"
+                );
             }
         }
     }

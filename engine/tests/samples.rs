@@ -5,8 +5,8 @@ mod worlds;
 
 use random_models::Draw;
 use sumout::Model;
-use sumout::queries::Predictor;
-use sumout::sampling::{Neuron, View};
+use sumout::queries::explain::{Neuron, View};
+use sumout::queries::predictor::Predictor;
 use sumout::structure::Kind;
 use worlds::{World, Worlds, agrees, complete_rows, tiny, with_holes};
 
@@ -31,7 +31,12 @@ fn surprise(counts: &[usize], probability: &[f64]) -> f64 {
         chi2 += (rare.0 - rare.1).powi(2) / rare.1;
         cells += 1;
     } else {
-        assert!(rare.0 < 25.0, "cells that expect {} hold {}", rare.1, rare.0);
+        assert!(
+            rare.0 < 25.0,
+            "cells that expect {} hold {}",
+            rare.1,
+            rare.0
+        );
     }
     let free = f64::from((cells - 1).max(1));
     ((chi2 / free).powf(1.0 / 3.0) - (1.0 - 2.0 / (9.0 * free))) / (2.0 / (9.0 * free)).sqrt()
@@ -58,15 +63,28 @@ fn rows_and_classes_have_their_frequencies() {
         let (worlds, rows) = (Worlds::new(&model), complete_rows(&model.structure));
         let mut predictor = Predictor::new(model.clone());
         let samples = predictor.sample(COUNT, None, seed).unwrap();
-        let exact: Vec<f64> = rows.iter().map(|row| worlds.probability(row, None)).collect();
+        let exact: Vec<f64> = rows
+            .iter()
+            .map(|row| worlds.probability(row, None))
+            .collect();
         check(&count_rows(&samples.rows, &rows), &exact);
         let of_class = |y| samples.classes.iter().filter(|&&class| class == y).count();
         let classes: Vec<usize> = (0..model.structure.classes).map(of_class).collect();
-        check(&classes, &model.log_prior.iter().map(|log| log.exp()).collect::<Vec<_>>());
+        check(
+            &classes,
+            &model
+                .log_prior
+                .iter()
+                .map(|log| log.exp())
+                .collect::<Vec<_>>(),
+        );
         for y in 0..model.structure.classes {
             let samples = predictor.sample(COUNT, Some(y), 100 + seed).unwrap();
             assert!(samples.classes.iter().all(|&class| class == y));
-            let exact: Vec<f64> = rows.iter().map(|row| worlds.probability(row, Some(y))).collect();
+            let exact: Vec<f64> = rows
+                .iter()
+                .map(|row| worlds.probability(row, Some(y)))
+                .collect();
             check(&count_rows(&samples.rows, &rows), &exact);
         }
     }
@@ -81,12 +99,26 @@ fn completions_have_their_frequencies_and_keep_what_is_observed() {
         let given = with_holes(&rows[draw.from(0, rows.len() - 1)], 0.6, draw);
         let mut predictor = Predictor::new(model.clone());
         for class in std::iter::once(None).chain((0..model.structure.classes).map(Some)) {
-            let samples = predictor.sample_given(&given.repeat(COUNT), class, seed).unwrap();
-            assert!(samples.chunks(given.len()).all(|sample| agrees(sample, &given)));
+            let samples = predictor
+                .sample_given(&given.repeat(COUNT), class, seed)
+                .unwrap();
+            assert!(
+                samples
+                    .chunks(given.len())
+                    .all(|sample| agrees(sample, &given))
+            );
             let whole = worlds.probability(&given, class);
-            let of_row =
-                |row: &Vec<f32>| if agrees(row, &given) { worlds.probability(row, class) / whole } else { 0.0 };
-            check(&count_rows(&samples, &rows), &rows.iter().map(of_row).collect::<Vec<_>>());
+            let of_row = |row: &Vec<f32>| {
+                if agrees(row, &given) {
+                    worlds.probability(row, class) / whole
+                } else {
+                    0.0
+                }
+            };
+            check(
+                &count_rows(&samples, &rows),
+                &rows.iter().map(of_row).collect::<Vec<_>>(),
+            );
         }
     }
 }
@@ -98,17 +130,30 @@ fn real_completions_have_their_moments() {
         let model = tiny(true, draw);
         let given = with_holes(&worlds::row(&model, draw), 0.6, draw);
         let mut predictor = Predictor::new(model.clone());
-        let samples = predictor.sample_given(&given.repeat(COUNT), None, seed).unwrap();
+        let samples = predictor
+            .sample_given(&given.repeat(COUNT), None, seed)
+            .unwrap();
         let exact = predictor.impute_mean(&given, None).unwrap(); // which all_worlds.rs checks
         let n = COUNT as f64;
         for column in 0..given.len() {
-            let values: Vec<f64> = samples.iter().skip(column).step_by(given.len()).map(|&x| x.into()).collect();
+            let values: Vec<f64> = samples
+                .iter()
+                .skip(column)
+                .step_by(given.len())
+                .map(|&x| x.into())
+                .collect();
             if !given[column].is_nan() {
                 assert!(values.iter().all(|&x| x == f64::from(given[column])));
             } else if model.structure.row_kinds()[column] == Kind::Gaussian {
-                let (mean, variance) = (f64::from(exact.mean[column]), f64::from(exact.variance[column]));
+                let (mean, variance) = (
+                    f64::from(exact.mean[column]),
+                    f64::from(exact.variance[column]),
+                );
                 let ours = values.iter().sum::<f64>() / n;
-                assert!((ours - mean).abs() < 4.5 * (variance / n).sqrt(), "{ours} {mean}");
+                assert!(
+                    (ours - mean).abs() < 4.5 * (variance / n).sqrt(),
+                    "{ours} {mean}"
+                );
                 let spread = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
                 let fourth = values.iter().map(|x| (x - mean).powi(4)).sum::<f64>() / n;
                 assert!(
@@ -125,10 +170,21 @@ fn below(model: &Model, neuron: Neuron) -> Vec<bool> {
     let tree = &model.structure.trees[neuron.tree];
     let mut nodes = vec![neuron.node as u32];
     for l in (0..neuron.layer).rev() {
-        nodes = nodes.iter().flat_map(|&p| tree.levels[l].children[p as usize].clone()).collect();
+        nodes = nodes
+            .iter()
+            .flat_map(|&p| tree.levels[l].children[p as usize].clone())
+            .collect();
     }
-    let inputs: Vec<u32> = nodes.iter().flat_map(|&i| tree.positions[i as usize].inputs.clone()).collect();
-    model.structure.placement((0, 0)).iter().map(|place| inputs.contains(place)).collect()
+    let inputs: Vec<u32> = nodes
+        .iter()
+        .flat_map(|&i| tree.positions[i as usize].inputs.clone())
+        .collect();
+    model
+        .structure
+        .placement((0, 0))
+        .iter()
+        .map(|place| inputs.contains(place))
+        .collect()
 }
 
 /// Samples below every neuron have the frequencies of the worlds in which it has its state; the mode is the best.
@@ -144,16 +200,26 @@ fn neurons_are_explained() {
             let layer = draw.from(0, model.structure.trees[tree].levels.len());
             let node = draw.from(0, model.structure.trees[tree].nodes(layer) - 1);
             let channel = draw.from(0, model.structure.trees[tree].channels(layer) - 1);
-            let neuron = Neuron { tree, layer, node, channel };
+            let neuron = Neuron {
+                tree,
+                layer,
+                node,
+                channel,
+            };
             let below = below(&model, neuron);
             let mask = |row: &[f32]| -> Vec<f32> {
-                row.iter().zip(&below).map(|(&x, &below)| if below { x } else { f32::NAN }).collect()
+                row.iter()
+                    .zip(&below)
+                    .map(|(&x, &below)| if below { x } else { f32::NAN })
+                    .collect()
             };
             let fits = |world: &&World| world.tree == tree && world.states[layer][node] == channel;
             let fitting: Vec<&World> = worlds.all.iter().filter(fits).collect();
             let total: f64 = fitting.iter().map(|world| world.prior).sum();
 
-            let samples = predictor.explain(neuron, View::Samples { count: COUNT, seed }).unwrap();
+            let samples = predictor
+                .explain(neuron, View::Samples { count: COUNT, seed })
+                .unwrap();
             assert_eq!(samples.len(), COUNT * below.len());
             // the numbers that are not below are 0 in every cell
             let zeros: Vec<Vec<f32>> = rows
@@ -161,21 +227,38 @@ fn neurons_are_explained() {
                 .filter(|row| row.iter().zip(&below).all(|(&x, &below)| below || x == 0.0))
                 .cloned()
                 .collect();
-            let filled: Vec<f32> = samples.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
-            assert!(
-                samples
-                    .chunks(below.len())
-                    .all(|sample| sample.iter().zip(&below).all(|(x, below)| x.is_nan() != *below))
-            );
+            let filled: Vec<f32> = samples
+                .iter()
+                .map(|x| if x.is_nan() { 0.0 } else { *x })
+                .collect();
+            assert!(samples.chunks(below.len()).all(|sample| {
+                sample
+                    .iter()
+                    .zip(&below)
+                    .all(|(x, below)| x.is_nan() != *below)
+            }));
             let exact = |row: &Vec<f32>| -> f64 {
-                fitting.iter().map(|world| world.prior / total * worlds.density(world, &mask(row), false)).sum()
+                fitting
+                    .iter()
+                    .map(|world| world.prior / total * worlds.density(world, &mask(row), false))
+                    .sum()
             };
-            check(&count_rows(&filled, &zeros), &zeros.iter().map(exact).collect::<Vec<_>>());
+            check(
+                &count_rows(&filled, &zeros),
+                &zeros.iter().map(exact).collect::<Vec<_>>(),
+            );
 
             let mode = predictor.explain(neuron, View::Mode).unwrap();
-            assert!(mode.iter().zip(&below).all(|(x, below)| x.is_nan() != *below));
+            assert!(
+                mode.iter()
+                    .zip(&below)
+                    .all(|(x, below)| x.is_nan() != *below)
+            );
             let best = best_below(&worlds, &fitting, neuron, &mode);
-            let most = zeros.iter().map(|row| best_below(&worlds, &fitting, neuron, &mask(row))).fold(0.0, f64::max);
+            let most = zeros
+                .iter()
+                .map(|row| best_below(&worlds, &fitting, neuron, &mask(row)))
+                .fold(0.0, f64::max);
             assert!((best / most - 1.0).abs() < 1e-5, "{best} {most}");
         }
     }
@@ -188,7 +271,10 @@ fn best_below(worlds: &Worlds, fitting: &[&World], neuron: Neuron, row: &[f32]) 
     let mut inside = vec![vec![]; neuron.layer + 1];
     inside[neuron.layer] = vec![neuron.node as u32];
     for l in (0..neuron.layer).rev() {
-        inside[l] = inside[l + 1].iter().flat_map(|&p| tree.levels[l].children[p as usize].clone()).collect();
+        inside[l] = inside[l + 1]
+            .iter()
+            .flat_map(|&p| tree.levels[l].children[p as usize].clone())
+            .collect();
     }
     let mut sums = std::collections::BTreeMap::new();
     let mut total = 0.0;
@@ -199,10 +285,14 @@ fn best_below(worlds: &Worlds, fitting: &[&World], neuron: Neuron, row: &[f32]) 
             .map(|(l, nodes)| nodes.iter().map(|&n| world.states[l][n as usize]).collect())
             .collect();
         total += world.prior;
-        let entry = sums.entry(key).or_insert((0.0, worlds.density(world, row, false)));
+        let entry = sums
+            .entry(key)
+            .or_insert((0.0, worlds.density(world, row, false)));
         entry.0 += world.prior;
     }
-    sums.values().map(|(prior, density)| prior / total * density).fold(0.0, f64::max)
+    sums.values()
+        .map(|(prior, density)| prior / total * density)
+        .fold(0.0, f64::max)
 }
 
 /// The test itself.

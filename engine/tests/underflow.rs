@@ -5,25 +5,30 @@ mod random_models;
 
 use random_models::Draw;
 use sumout::Model;
-use sumout::batch::Batch;
-use sumout::circuit::{Activations, Keep};
-use sumout::ensemble::predict_together;
-use sumout::kernel::log_sum_exp;
-use sumout::leaves::Coordinate;
-use sumout::mixing::Mixing;
+use sumout::arithmetic::math::log_sum_exp;
+use sumout::circuit::activations::{Activations, Keep};
+use sumout::circuit::scaled_f64::Wide;
+use sumout::layers::leaf::Coordinate;
+use sumout::layers::mixing::Mixing;
+use sumout::layers::weights::Prepared;
 use sumout::model::Scaling;
-use sumout::queries::{Predictor, argmax_rows};
+use sumout::queries::ensemble::predict_together;
+use sumout::queries::predictor::{Predictor, argmax_rows};
 use sumout::reference::{self, LogWeights};
+use sumout::rows::batch::Batch;
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
-use sumout::weights::Prepared;
-use sumout::wide::Wide;
 
 /// A model over random structures whose weights go down to e^(−3·spread).
 fn model(spread: f64, draw: &mut Draw) -> Model {
     let structure = random_models::structure(draw);
     let weights = random_models::weights(&structure, spread, draw);
-    let mut model = Model { weights, ..Model::random(structure, 0.0, 0) };
-    let prior: Vec<f64> = (0..model.structure.classes).map(|_| 0.1 + draw.0.uniform()).collect();
+    let mut model = Model {
+        weights,
+        ..Model::random(structure, 0.0, 0)
+    };
+    let prior: Vec<f64> = (0..model.structure.classes)
+        .map(|_| 0.1 + draw.0.uniform())
+        .collect();
     model.set_prior(&prior).unwrap();
     model
 }
@@ -38,7 +43,10 @@ fn rows(model: &Model, count: usize, missing: f64, reach: f32, draw: &mut Draw) 
         Kind::Bernoulli => draw.0.below(2) as f32,
         Kind::Categorical(n) => draw.0.below(n as usize) as f32,
     };
-    (0..count).flat_map(|_| kinds.clone()).map(|kind| number(kind, draw)).collect()
+    (0..count)
+        .flat_map(|_| kinds.clone())
+        .map(|kind| number(kind, draw))
+        .collect()
 }
 
 /// Leaving out what cannot change the answer does not change the answer, of one model or of two together.
@@ -51,23 +59,43 @@ fn predictions_over_shifts_are_those_of_the_scores() {
         let rows = rows(&model, 40, 0.2, 30.0, &mut draw);
         let k = model.structure.classes;
         let weights = random_models::weights(&model.structure, 10.0, &mut draw);
-        let mut other = Predictor::new(Model { weights, ..model.clone() });
+        let mut other = Predictor::new(Model {
+            weights,
+            ..model.clone()
+        });
         let mut predictor = Predictor::new(model);
         for reach in [0, 1] {
-            let shifts = sumout::queries::shifts(reach);
+            let shifts = sumout::queries::predictor::shifts(reach);
             let scores = predictor.log_joint(&rows, &shifts).unwrap();
-            let range = |row: &[f64]| row.iter().fold(0.0, |most: f64, x| most.max((row[0] - x).abs()));
+            let range = |row: &[f64]| {
+                row.iter()
+                    .fold(0.0, |most: f64, x| most.max((row[0] - x).abs()))
+            };
             apart += scores.chunks(k).filter(|row| range(row) > 100.0).count(); // further than mantissas of f32 reach
-            assert_eq!(predictor.predict_shifted(&rows, &shifts).unwrap(), argmax_rows(&scores, k));
-            let sums: Vec<f64> =
-                scores.iter().zip(other.log_joint(&rows, &shifts).unwrap()).map(|(a, b)| a + b).collect();
+            assert_eq!(
+                predictor.predict_shifted(&rows, &shifts).unwrap(),
+                argmax_rows(&scores, k)
+            );
+            let sums: Vec<f64> = scores
+                .iter()
+                .zip(other.log_joint(&rows, &shifts).unwrap())
+                .map(|(a, b)| a + b)
+                .collect();
             let mut members = [predictor, other];
-            assert_eq!(predict_together(&mut members, &rows, &shifts).unwrap(), argmax_rows(&sums, k));
+            assert_eq!(
+                predict_together(&mut members, &rows, &shifts).unwrap(),
+                argmax_rows(&sums, k)
+            );
             [predictor, other] = members;
         }
     }
     assert!(apart > 100, "{apart}");
-    assert!(predict_together(&mut [], &[], &[(0, 0)]).unwrap_err().to_string().contains("at least one model"));
+    assert!(
+        predict_together(&mut [], &[], &[(0, 0)])
+            .unwrap_err()
+            .to_string()
+            .contains("at least one model")
+    );
 }
 
 /// Every answer to every row is a finite number.
@@ -81,14 +109,20 @@ fn check_finite(predictor: &mut Predictor, rows: &[f32]) {
     for row in posterior.chunks(predictor.model().structure.classes) {
         assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{row:?}");
     }
-    finite(&predictor.log_joint(rows, &sumout::queries::shifts(1)).unwrap());
+    finite(
+        &predictor
+            .log_joint(rows, &sumout::queries::predictor::shifts(1))
+            .unwrap(),
+    );
     for class in [None, Some(0)] {
         let flows = predictor.responsibilities(rows, class).unwrap();
         flows.iter().for_each(|tree| finite_f32(tree));
         let trees = predictor.model().structure.trees.clone();
         for b in 0..rows.len() / predictor.model().structure.width() {
             let first = |(tree, flows): (&Tree, &Vec<f32>)| -> f32 {
-                flows[b * tree.positions.len() * tree.components..][..tree.components].iter().sum()
+                flows[b * tree.positions.len() * tree.components..][..tree.components]
+                    .iter()
+                    .sum()
             };
             let sum: f32 = trees.iter().zip(&flows).map(first).sum();
             assert!((sum - 1.0).abs() < 1e-4, "responsibilities sum to {sum}");
@@ -104,25 +138,40 @@ fn check_finite(predictor: &mut Predictor, rows: &[f32]) {
 /// Scores, posteriors, responsibilities and means of rows against `reference.rs`.
 fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
     let model = predictor.model().clone();
-    let (s, k, width) = (&model.structure, model.structure.classes, model.structure.width());
+    let (s, k, width) = (
+        &model.structure,
+        model.structure.classes,
+        model.structure.width(),
+    );
     let logs = LogWeights::new(s, &model.weights);
     let scores = predictor.log_likelihood(rows).unwrap();
     let posterior = predictor.posterior(rows).unwrap();
     let flows = predictor.responsibilities(rows, None).unwrap();
     let imputed = predictor.impute_mean(rows, None).unwrap();
-    let mut batch = sumout::batch::Batch::default();
+    let mut batch = sumout::rows::batch::Batch::default();
     model.fill(rows, (0, 0), &mut batch);
     for b in 0..batch.rows {
         let up = reference::upward(s, &model.weights, &logs, batch.row(b), &|_, _, _| false);
-        let joint: Vec<f64> =
-            up.log_likelihood.iter().zip(&model.log_prior).map(|(score, prior)| score + prior).collect();
+        let joint: Vec<f64> = up
+            .log_likelihood
+            .iter()
+            .zip(&model.log_prior)
+            .map(|(score, prior)| score + prior)
+            .collect();
         let whole = log_sum_exp(&joint);
         let exact: Vec<f64> = joint.iter().map(|log| (log - whole).exp()).collect();
         for y in 0..k {
             let (ours, exact) = (scores[b * k + y], up.log_likelihood[y]);
-            assert!((ours - exact).abs() <= 1e-4_f64.max(1e-6 * exact.abs()), "score {ours} {exact}");
+            assert!(
+                (ours - exact).abs() <= 1e-4_f64.max(1e-6 * exact.abs()),
+                "score {ours} {exact}"
+            );
         }
-        let largest = up.log_likelihood.iter().map(|x| x.abs()).fold(0.0, f64::max);
+        let largest = up
+            .log_likelihood
+            .iter()
+            .map(|x| x.abs())
+            .fold(0.0, f64::max);
         let tolerance = 1e-4 + 1e-15 * largest; // f64 holds the logarithm of a product no better
         if tolerance > 0.01 {
             continue;
@@ -141,14 +190,20 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
             let row = &flows[t][b * tree.positions.len() * m..];
             for (i, d) in (0..tree.positions.len()).flat_map(|i| (0..m).map(move |d| (i, d))) {
                 let (ours, exact) = (f64::from(row[i * m + d]), down.leaves[t][i][d]);
-                assert!((ours - exact).abs() < tolerance, "responsibility {ours} {exact}");
+                assert!(
+                    (ours - exact).abs() < tolerance,
+                    "responsibility {ours} {exact}"
+                );
             }
         }
         let means = means(&model, &down.leaves);
         for column in (0..width).filter(|&column| rows[b * width + column].is_nan()) {
             let ours = f64::from(imputed.mean[b * width + column]);
             if let Some(exact) = means[column] {
-                assert!((ours - exact).abs() < 20.0 * tolerance, "mean {ours} {exact}");
+                assert!(
+                    (ours - exact).abs() < 20.0 * tolerance,
+                    "mean {ours} {exact}"
+                );
             }
         }
     }
@@ -162,10 +217,21 @@ fn means(model: &Model, flows: &[Vec<Vec<f64>>]) -> Vec<Option<f64>> {
     for (t, tree) in s.trees.iter().enumerate() {
         for (i, position) in tree.positions.iter().enumerate() {
             let family = &model.weights.trees[t].families[position.family as usize];
-            for (c, &input) in position.inputs.iter().enumerate().filter(|(_, input)| **input != OUTSIDE) {
+            for (c, &input) in position
+                .inputs
+                .iter()
+                .enumerate()
+                .filter(|(_, input)| **input != OUTSIDE)
+            {
                 let column = places.iter().position(|&place| place == input);
-                if let (Some(column), Coordinate::Gaussian { mean, .. }) = (column, &family.coordinates[c]) {
-                    let part: f64 = flows[t][i].iter().zip(mean).map(|(f, &mean)| f * f64::from(mean)).sum();
+                if let (Some(column), Coordinate::Gaussian { mean, .. }) =
+                    (column, &family.coordinates[c])
+                {
+                    let part: f64 = flows[t][i]
+                        .iter()
+                        .zip(mean)
+                        .map(|(f, &mean)| f * f64::from(mean))
+                        .sum();
                     *sums[column].get_or_insert(0.0) += part;
                 }
             }
@@ -180,7 +246,13 @@ fn random_models_of_extreme_weights_and_values() {
         let draw = &mut Draw::new(seed);
         let model = model([1.0, 10.0, 30.0, 60.0][seed as usize % 4], draw);
         let missing = 0.8 * draw.0.uniform();
-        let rows = rows(&model, 20, missing, [3.0, 1e4, 1e6][seed as usize % 3], draw);
+        let rows = rows(
+            &model,
+            20,
+            missing,
+            [3.0, 1e4, 1e6][seed as usize % 3],
+            draw,
+        );
         let mut predictor = Predictor::new(model);
         check_finite(&mut predictor, &rows);
         check_reference(&mut predictor, &rows);
@@ -207,20 +279,40 @@ fn an_outlier_does_not_drown_the_rest() {
         let levels = [(2, 4, Sharing::Own), (4, 5, Sharing::Own)];
         let structure = Structure::sequence(8, 1, 1, 3, &levels, 2).unwrap();
         let weights = random_models::weights(&structure, spread, draw);
-        let mut predictor = Predictor::new(Model { weights, ..Model::random(structure, 0.0, 0) });
+        let mut predictor = Predictor::new(Model {
+            weights,
+            ..Model::random(structure, 0.0, 0)
+        });
         let mut row: Vec<f32> = (0..8).map(|_| draw.0.normal() as f32).collect();
         row[draw.from(1, 7)] = f32::NAN;
         let mut answers = |x: f32| {
             row[0] = x;
             let mode = predictor.impute_mode(&row, Some(0)).unwrap()[1..].to_vec();
-            (predictor.responsibilities(&row, Some(0)).unwrap(), mode, predictor.posterior(&row).unwrap())
+            (
+                predictor.responsibilities(&row, Some(0)).unwrap(),
+                mode,
+                predictor.posterior(&row).unwrap(),
+            )
         };
         let (far, farther) = (answers(1e5), answers(1e30));
-        assert!(far.2.iter().zip(&farther.2).all(|(a, b)| (a - b).abs() < 1e-4), "{:?} {:?}", far.2, farther.2);
+        assert!(
+            far.2
+                .iter()
+                .zip(&farther.2)
+                .all(|(a, b)| (a - b).abs() < 1e-4),
+            "{:?} {:?}",
+            far.2,
+            farther.2
+        );
         for (a, b) in far.0[0].iter().zip(&farther.0[0]) {
             assert!((a - b).abs() < 1e-4, "{a} {b}");
         }
-        assert!(far.1.iter().zip(&farther.1).all(|(a, b)| a == b || a.is_nan()));
+        assert!(
+            far.1
+                .iter()
+                .zip(&farther.1)
+                .all(|(a, b)| a == b || a.is_nan())
+        );
     }
 }
 
@@ -238,7 +330,10 @@ fn thousands_of_positions() {
         let draw = &mut Draw::new(300 + seed as u64);
         let structure = Structure::sequence(3500, 1, 1, 4, &levels, 3).unwrap();
         let weights = random_models::weights(&structure, [1.0, 20.0][seed % 2], draw);
-        let model = Model { weights, ..Model::random(structure, 0.0, 0) };
+        let model = Model {
+            weights,
+            ..Model::random(structure, 0.0, 0)
+        };
         let rows = rows(&model, 4, 0.3, 1e4, draw);
         let mut predictor = Predictor::new(model);
         check_finite(&mut predictor, &rows);
@@ -257,7 +352,10 @@ fn what_is_left_after_underflow_is_shared_exactly() {
     let mut model = Model::random(structure, 0.0, 0);
     let tree = &mut model.weights.trees[0];
     for (family, means) in tree.families.iter_mut().zip([[0.0, 1000.0], [-1.0, 5.0]]) {
-        family.coordinates[0] = Coordinate::Gaussian { mean: means.to_vec(), log_sigma: vec![0.0; 2] };
+        family.coordinates[0] = Coordinate::Gaussian {
+            mean: means.to_vec(),
+            log_sigma: vec![0.0; 2],
+        };
     }
     let first = |c, a| {
         if c == 0 && a == 1 {
@@ -269,19 +367,30 @@ fn what_is_left_after_underflow_is_shared_exactly() {
         }
     };
     let second = |c, a| if (c == 1) == (a == 0) { 0.0 } else { -60.0 };
-    tree.levels[0] = Mixing::from_logits(2, 3, 2, |matrix, c, a| if matrix == 0 { first(c, a) } else { second(c, a) });
-    model.weights.classes = Mixing::from_logits(1, 1, 3, |_, _, a| [0.0, 0.7f32.ln() - 100.0, 0.3f32.ln() - 100.0][a]);
+    tree.levels[0] = Mixing::from_logits(2, 3, 2, |matrix, c, a| {
+        if matrix == 0 {
+            first(c, a)
+        } else {
+            second(c, a)
+        }
+    });
+    model.weights.classes = Mixing::from_logits(1, 1, 3, |_, _, a| {
+        [0.0, 0.7f32.ln() - 100.0, 0.3f32.ln() - 100.0][a]
+    });
     let mut predictor = Predictor::new(model);
     let row = [1000.0, f32::NAN]; // channel 1 says −1, channel 2 says 5
     let flows = predictor.responsibilities(&row, None).unwrap();
-    let near = |ours: f32, exact: f64| assert!((f64::from(ours) - exact).abs() < 1e-4, "{ours} {exact}");
+    let near =
+        |ours: f32, exact: f64| assert!((f64::from(ours) - exact).abs() < 1e-4, "{ours} {exact}");
     near(flows[0][1], 1.0);
     near(flows[0][2], 0.7);
     let imputed = predictor.impute_mean(&row, None).unwrap();
     near(imputed.mean[1], -0.7 + 1.5);
     near(imputed.variance[1], 1.0 + 0.21 * 36.0);
     assert_eq!(predictor.impute_mode(&row, None).unwrap(), [1000.0, -1.0]);
-    let draws = predictor.sample_given(&row.repeat(10_000), None, 3).unwrap();
+    let draws = predictor
+        .sample_given(&row.repeat(10_000), None, 3)
+        .unwrap();
     let share = draws.chunks(2).filter(|row| row[1] < 2.0).count() as f64 / 1e4;
     assert!((share - 0.7).abs() < 0.02, "{share}");
 }
@@ -289,43 +398,77 @@ fn what_is_left_after_underflow_is_shared_exactly() {
 /// Classes that share nothing lie further apart than the mantissas of one row reach; none of that needs the guard.
 #[test]
 fn classes_hundreds_of_nats_apart() {
-    let structure = sumout::presets::preset("mnist-cp").unwrap().structure;
+    let structure = sumout::recipes::presets::preset("mnist-cp")
+        .unwrap()
+        .structure;
     let mut model = Model::random(structure, 6.0, 5);
     let mut draw = Draw::new(8);
     for coordinate in &mut model.weights.trees[0].families[0].coordinates {
-        let Coordinate::Gaussian { mean, log_sigma } = coordinate else { panic!("pixels are Gaussian") };
-        mean.iter_mut().for_each(|mean| *mean = draw.0.normal() as f32);
+        let Coordinate::Gaussian { mean, log_sigma } = coordinate else {
+            panic!("pixels are Gaussian")
+        };
+        mean.iter_mut()
+            .for_each(|mean| *mean = draw.0.normal() as f32);
         log_sigma.fill(-1.0);
     }
     let rows: Vec<f32> = (0..70 * 784).map(|_| draw.0.normal() as f32).collect();
-    let (prepared, logs) = (Prepared::new(&model.weights), LogWeights::new(&model.structure, &model.weights));
+    let (prepared, logs) = (
+        Prepared::new(&model.weights),
+        LogWeights::new(&model.structure, &model.weights),
+    );
     let (mut batch, mut activations) = (Batch::default(), Activations::new());
     model.fill(&rows, (0, 0), &mut batch);
     for keep in [Keep::Scores, Keep::Everything] {
         activations.upward(&model.structure, &prepared, &batch, &[], keep);
         assert!(activations.doubtful(10).is_empty());
         let mut widest = 0.0f64;
-        for (b, ours) in activations.log_likelihood().chunks(10).enumerate().step_by(23) {
-            let pass = reference::upward(&model.structure, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+        for (b, ours) in activations
+            .log_likelihood()
+            .chunks(10)
+            .enumerate()
+            .step_by(23)
+        {
+            let pass = reference::upward(
+                &model.structure,
+                &model.weights,
+                &logs,
+                batch.row(b),
+                &|_, _, _| false,
+            );
             for (ours, exact) in ours.iter().zip(&pass.log_likelihood) {
                 assert!((ours - exact).abs() < 1e-6 * exact.abs(), "{ours} {exact}");
             }
-            let (low, high) = ours.iter().fold((0.0f64, f64::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+            let (low, high) = ours.iter().fold((0.0f64, f64::MIN), |(low, high), &x| {
+                (low.min(x), high.max(x))
+            });
             widest = widest.max(high - low);
         }
         assert!(widest > 100.0, "{widest}");
     }
-    let seeds: Vec<f32> = (0..700).map(|i| if i % 10 == i / 10 % 10 { 1.0 } else { 0.0 }).collect();
+    let seeds: Vec<f32> = (0..700)
+        .map(|i| if i % 10 == i / 10 % 10 { 1.0 } else { 0.0 })
+        .collect();
     assert!(activations.doubtful_gradients(10, &seeds).is_empty());
     activations.downward(&model.structure, &prepared, &seeds, true);
     let tree = &model.structure.trees[0];
     for b in (0..70).step_by(23) {
-        let pass = reference::upward(&model.structure, &model.weights, &logs, batch.row(b), &|_, _, _| false);
-        let seeds: Vec<f64> = seeds[b * 10..(b + 1) * 10].iter().map(|&seed| seed.into()).collect();
+        let pass = reference::upward(
+            &model.structure,
+            &model.weights,
+            &logs,
+            batch.row(b),
+            &|_, _, _| false,
+        );
+        let seeds: Vec<f64> = seeds[b * 10..(b + 1) * 10]
+            .iter()
+            .map(|&seed| seed.into())
+            .collect();
         let flows = reference::flows(&model.structure, &logs, &pass, &seeds, &|_, _, _| false);
         for (i, exact) in flows.leaves[0].iter().enumerate().step_by(7) {
             let ours = activations.leaf_flow(0, tree, i, b).unwrap();
-            ours.iter().zip(exact).for_each(|(&ours, exact)| assert!((f64::from(ours) - exact).abs() < 1e-4));
+            ours.iter()
+                .zip(exact)
+                .for_each(|(&ours, exact)| assert!((f64::from(ours) - exact).abs() < 1e-4));
         }
     }
 }
@@ -339,16 +482,24 @@ fn wide_numbers_agree_with_the_reference() {
         let structure = random_models::structure(&mut draw);
         let weights = random_models::weights(&structure, 12.0, &mut draw);
         let batch = random_models::batch(&structure, 7, 0.3, 30.0, &mut draw);
-        let (wide, logs) = (Wide::new(&structure, &weights), LogWeights::new(&structure, &weights));
+        let (wide, logs) = (
+            Wide::new(&structure, &weights),
+            LogWeights::new(&structure, &weights),
+        );
         let samples = [6, 0, 3, 2, 5];
         let ours = wide.scores(&structure, &weights, &batch, &samples);
         assert_eq!(ours.len(), samples.len());
         for (ours, b) in ours.iter().zip(samples) {
             let Some(ours) = ours else { continue };
             held += 1;
-            let exact = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false).log_likelihood;
+            let exact =
+                reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false)
+                    .log_likelihood;
             for (ours, exact) in ours.iter().zip(&exact) {
-                assert!((ours - exact).abs() <= 1e-4f64.max(1e-6 * exact.abs()), "{ours} {exact}");
+                assert!(
+                    (ours - exact).abs() <= 1e-4f64.max(1e-6 * exact.abs()),
+                    "{ours} {exact}"
+                );
             }
         }
     }

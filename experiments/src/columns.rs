@@ -1,14 +1,20 @@
 //! The paper's 16 kinds of holes, the columns of its tables on MNIST; and other kinds where a plan asks for them.
 
 use anyhow::Result;
-use sumout::missing::{Grid, Missing};
+use sumout::masks::{Grid, Missing};
 use sumout_cli::report::accuracy;
 
 pub use sumout_cli::report::accuracy::IID;
 
 /// All 16, first i.i.d., then squares.
 pub fn all() -> Vec<Missing> {
-    let clean = |missing| if missing == Missing::Iid(0.0) { Missing::None } else { missing };
+    let clean = |missing| {
+        if missing == Missing::Iid(0.0) {
+            Missing::None
+        } else {
+            missing
+        }
+    };
     accuracy::kinds().into_iter().map(clean).collect()
 }
 
@@ -29,6 +35,10 @@ pub fn with_holes(missing: Missing, images: &[f32], seed: u64) -> Result<Vec<f32
 
 /// Share of the answers that are right, in percent.
 pub fn accuracy(answers: &[usize], labels: &[i64]) -> f64 {
-    let right = answers.iter().zip(labels).filter(|(answer, label)| **answer as i64 == **label).count();
+    let right = answers
+        .iter()
+        .zip(labels)
+        .filter(|(answer, label)| **answer as i64 == **label)
+        .count();
     100.0 * right as f64 / labels.len() as f64
 }

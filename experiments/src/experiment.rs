@@ -10,13 +10,26 @@ use std::sync::{Mutex, PoisonError};
 
 /// Runs what is asked for; a job that fails does not stop the others.
 pub fn run(folder: &Path, args: &Run) -> Result<()> {
-    let plans = args.names.iter().map(|name| Plan::read(folder, name)).collect::<Result<Vec<Plan>>>()?;
+    let plans = args
+        .names
+        .iter()
+        .map(|name| Plan::read(folder, name))
+        .collect::<Result<Vec<Plan>>>()?;
     let mnist = Mnist::read(&args.data)?;
     let mut books = Vec::new();
     for plan in &plans {
-        books.push(Book::open(folder, plan, &mnist.checksum, command(folder, plan), args.again)?);
+        books.push(Book::open(
+            folder,
+            plan,
+            &mnist.checksum,
+            command(folder, plan),
+            args.again,
+        )?);
     }
-    let jobs = plans.iter().zip(&books).flat_map(|(plan, book)| plan.seeds.iter().map(move |&seed| (plan, seed, book)));
+    let jobs = plans
+        .iter()
+        .zip(&books)
+        .flat_map(|(plan, book)| plan.seeds.iter().map(move |&seed| (plan, seed, book)));
     let jobs = Mutex::new(jobs.collect::<Vec<_>>().into_iter());
     let failures = Mutex::new(Vec::new());
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -26,13 +39,18 @@ pub fn run(folder: &Path, args: &Run) -> Result<()> {
                 while let Some((plan, seed, book)) = next() {
                     if let Err(error) = one(plan, seed, &mnist, book, args) {
                         eprintln!("{}, seed {seed}: {error:#}", plan.name);
-                        failures.lock().unwrap_or_else(PoisonError::into_inner).push(plan.name.clone());
+                        failures
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(plan.name.clone());
                     }
                 }
             });
         }
     });
-    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failures = failures
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     anyhow::ensure!(failures.is_empty(), "failed: {}", failures.join(", "));
     Ok(())
 }
@@ -52,7 +70,10 @@ fn one(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, args: &Run) -> Result
 /// What to type to run it again.
 fn command(folder: &Path, plan: &Plan) -> String {
     let words: Vec<String> = std::env::args().skip_while(|word| word != "run").collect();
-    let device = words.iter().position(|word| word == "--device").and_then(|at| words.get(at + 1));
+    let device = words
+        .iter()
+        .position(|word| word == "--device")
+        .and_then(|at| words.get(at + 1));
     let feature = match plan.method {
         Method::Lenet => " --features networks",
         _ if device.is_some_and(|device| device != "cpu") => " --features cuda",
@@ -60,6 +81,13 @@ fn command(folder: &Path, plan: &Plan) -> String {
     };
     let options = device.map_or_else(String::new, |device| format!(" --device {device}"));
     let usual = folder == Path::new("experiments");
-    let place = if usual { String::new() } else { format!("--folder {} ", folder.display()) };
-    format!("cargo run --release -p experiments{feature} -- {place}run {}{options}", plan.name)
+    let place = if usual {
+        String::new()
+    } else {
+        format!("--folder {} ", folder.display())
+    };
+    format!(
+        "cargo run --release -p experiments{feature} -- {place}run {}{options}",
+        plan.name
+    )
 }

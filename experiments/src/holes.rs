@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use std::str::FromStr;
-use sumout::missing::{Grid, Missing};
+use sumout::masks::{Grid, Missing};
 use sumout::random::{Purpose, Stream};
 
 /// Where the holes come from.
@@ -24,7 +24,9 @@ impl FromStr for Holes {
             "iid:rand" => Self::AnyIid,
             "rect:rand" => Self::AnySquares,
             _ => match text.parse()? {
-                Missing::NonZero(_) => bail!("expected clean, iid:P, rect:NxW, iid:rand or rect:rand, got {text}"),
+                Missing::NonZero(_) => {
+                    bail!("expected clean, iid:P, rect:NxW, iid:rand or rect:rand, got {text}")
+                }
                 missing => Self::Fixed(missing),
             },
         })
@@ -39,9 +41,17 @@ impl Holes {
         }
         for (index, row) in rows.chunks_exact_mut(grid.numbers()).enumerate() {
             let number = first_row + index;
-            let mut random = Stream::new(seed, Purpose::Inputs, (number as u64 >> 32) as u32, number as u32);
+            let mut random = Stream::new(
+                seed,
+                Purpose::Inputs,
+                (number as u64 >> 32) as u32,
+                number as u32,
+            );
             let missing = match self {
-                Self::AnySquares => Missing::Squares { count: 1 + random.below(3), width: 7 + random.below(9) },
+                Self::AnySquares => Missing::Squares {
+                    count: 1 + random.below(3),
+                    width: 7 + random.below(9),
+                },
                 _ => Missing::Iid(random.uniform()),
             };
             missing.apply(grid, row, number, seed)?;
@@ -57,8 +67,15 @@ mod tests {
     fn lost(holes: &str, rows: usize) -> Vec<usize> {
         let grid = Grid::image(28, 28, 1);
         let mut values = vec![1.0; rows * grid.numbers()];
-        holes.parse::<Holes>().unwrap().apply(&grid, &mut values, 7, 3).unwrap();
-        values.chunks(grid.numbers()).map(|row| row.iter().filter(|x| x.is_nan()).count()).collect()
+        holes
+            .parse::<Holes>()
+            .unwrap()
+            .apply(&grid, &mut values, 7, 3)
+            .unwrap();
+        values
+            .chunks(grid.numbers())
+            .map(|row| row.iter().filter(|x| x.is_nan()).count())
+            .collect()
     }
 
     #[test]
@@ -68,7 +85,9 @@ mod tests {
         let mean = iid.iter().sum::<usize>() / iid.len();
         assert!((340..440).contains(&mean), "{mean}");
         let squares = lost("rect:rand", 500);
-        assert!(squares.contains(&49) && squares.contains(&225) && squares.iter().any(|&n| n > 2 * 225));
+        assert!(
+            squares.contains(&49) && squares.contains(&225) && squares.iter().any(|&n| n > 2 * 225)
+        );
         assert!(squares.iter().all(|&n| (49..=675).contains(&n)));
         assert_eq!(lost("clean", 2), [0, 0]);
         assert!("nonzero:5".parse::<Holes>().is_err());

@@ -20,10 +20,17 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book) -> Result<()> {
     let mut accuracies = Vec::new();
     for missing in plan.missing()? {
         let rows = with_holes(missing, &mnist.test.values, seed)?;
-        let answers: Vec<usize> =
-            neighbours.classes_by_seen_pixels(&rows).iter().map(|classes| vote(classes)).collect();
+        let answers: Vec<usize> = neighbours
+            .classes_by_seen_pixels(&rows)
+            .iter()
+            .map(|classes| vote(classes))
+            .collect();
         accuracies.push(accuracy(&answers, &mnist.test.labels));
-        eprintln!("{}, seed {seed}: {missing} done after {} s", plan.name, start.elapsed().as_secs());
+        eprintln!(
+            "{}, seed {seed}: {missing} done after {} s",
+            plan.name,
+            start.elapsed().as_secs()
+        );
     }
     book.add(Run {
         row: String::new(),
@@ -48,33 +55,58 @@ fn vote(classes: &[usize]) -> usize {
 mod tests {
     use super::*;
     use crate::columns::with_holes;
-    use sumout::missing::Missing;
+    use sumout::masks::Missing;
     use sumout::random::{Purpose, Stream};
 
     /// Images of few values, so that distances tie.
     fn images(n: usize, item: u32) -> Vec<f32> {
         let mut stream = Stream::new(5, Purpose::Masks, 0, item);
-        (0..n * PIXELS).map(|_| 51.0 * stream.below(6) as f32).collect()
+        (0..n * PIXELS)
+            .map(|_| 51.0 * stream.below(6) as f32)
+            .collect()
     }
 
     /// All distances in f64, sorted; votes counted in a table.
     #[test]
     fn answers_with_holes_are_those_of_a_naive_search() {
-        let (train, labels) = (images(200, 1), (0..200).map(|i| i * 7 % 10).collect::<Vec<i64>>());
+        let (train, labels) = (
+            images(200, 1),
+            (0..200).map(|i| i * 7 % 10).collect::<Vec<i64>>(),
+        );
         let neighbours = Neighbours::new(&train, &labels, PIXELS);
-        for missing in [Missing::None, Missing::Iid(0.99), Missing::Squares { count: 3, width: 15 }] {
+        for missing in [
+            Missing::None,
+            Missing::Iid(0.99),
+            Missing::Squares {
+                count: 3,
+                width: 15,
+            },
+        ] {
             let rows = with_holes(missing, &images(20, 2), 3).unwrap();
-            for (row, classes) in rows.chunks(PIXELS).zip(neighbours.classes_by_seen_pixels(&rows)) {
+            for (row, classes) in rows
+                .chunks(PIXELS)
+                .zip(neighbours.classes_by_seen_pixels(&rows))
+            {
                 let distance = |image: &[f32]| {
                     let seen = row.iter().zip(image).filter(|(x, _)| !x.is_nan());
                     seen.map(|(x, t)| f64::from(x - t).powi(2)).sum::<f64>()
                 };
-                let mut all: Vec<(f64, i64)> = train.chunks(PIXELS).map(distance).zip(labels.clone()).collect();
+                let mut all: Vec<(f64, i64)> = train
+                    .chunks(PIXELS)
+                    .map(distance)
+                    .zip(labels.clone())
+                    .collect();
                 all.sort_by(|a, b| a.0.total_cmp(&b.0)); // keeps the order of equals
                 let mut votes = [0; 10];
-                all[..5].iter().for_each(|&(_, label)| votes[label as usize] += 1);
+                all[..5]
+                    .iter()
+                    .for_each(|&(_, label)| votes[label as usize] += 1);
                 let most = *votes.iter().max().unwrap();
-                assert_eq!(vote(&classes), votes.iter().position(|&count| count == most).unwrap(), "{missing}");
+                assert_eq!(
+                    vote(&classes),
+                    votes.iter().position(|&count| count == most).unwrap(),
+                    "{missing}"
+                );
             }
         }
     }

@@ -7,5 +7,8 @@ use anyhow::{Result, bail};
 
 /// Says what to build.
 pub fn run(plan: &Plan, _: u64, _: &Mnist, _: &Book, _: usize) -> Result<()> {
-    bail!("{} needs networks: build with --features networks", plan.name)
+    bail!(
+        "{} needs networks: build with --features networks",
+        plan.name
+    )
 }

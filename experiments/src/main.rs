@@ -7,7 +7,11 @@
 //!
 //! Modules stand in the order in which they use each other; then the methods, one file each.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people to watch")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for people to watch"
+)]
 
 mod columns;
 mod mnist;
@@ -16,7 +20,10 @@ mod results;
 mod side_by_side;
 mod knn;
 mod tmm;
-#[cfg_attr(not(feature = "networks"), allow(dead_code, reason = "nets are trained on them"))]
+#[cfg_attr(
+    not(feature = "networks"),
+    allow(dead_code, reason = "nets are trained on them")
+)]
 mod holes;
 #[cfg_attr(not(feature = "networks"), path = "lenet_disabled.rs")]
 mod lenet;

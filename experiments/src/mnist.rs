@@ -20,14 +20,34 @@ impl Images {
     /// Those from `first` on, at most so many.
     pub fn some(&self, first: usize, count: usize) -> Self {
         let last = (first + count).min(self.labels.len());
-        Self { values: self.values[first * PIXELS..last * PIXELS].to_vec(), labels: self.labels[first..last].to_vec() }
+        Self {
+            values: self.values[first * PIXELS..last * PIXELS].to_vec(),
+            labels: self.labels[first..last].to_vec(),
+        }
     }
 
     /// One half of a data set.
     pub fn read(data: &str, split: Split) -> Result<Self> {
-        let Table { layout, values, labels } = datasets::read(data, &Request { split, ..Request::default() })?;
-        ensure!(layout.width == PIXELS, "{data}: expected images of 28×28, got rows of {}", layout.width);
-        Ok(Self { values, labels: labels.with_context(|| format!("{data}: expected labels, got none"))? })
+        let Table {
+            layout,
+            values,
+            labels,
+        } = datasets::read(
+            data,
+            &Request {
+                split,
+                ..Request::default()
+            },
+        )?;
+        ensure!(
+            layout.width == PIXELS,
+            "{data}: expected images of 28×28, got rows of {}",
+            layout.width
+        );
+        Ok(Self {
+            values,
+            labels: labels.with_context(|| format!("{data}: expected labels, got none"))?,
+        })
     }
 }
 
@@ -45,19 +65,40 @@ pub struct Mnist {
 impl Mnist {
     /// From a folder, or by a name that the command line of Sumout knows.
     pub fn read(data: &str) -> Result<Self> {
-        let (train, test) = (Images::read(data, Split::Train)?, Images::read(data, Split::Test)?);
+        let (train, test) = (
+            Images::read(data, Split::Train)?,
+            Images::read(data, Split::Test)?,
+        );
         let mut hash = Sha256::new();
         for images in [&train, &test] {
             hash.update(images.values.iter().map(|&x| x as u8).collect::<Vec<u8>>());
-            hash.update(images.labels.iter().map(|&label| label as u8).collect::<Vec<u8>>());
+            hash.update(
+                images
+                    .labels
+                    .iter()
+                    .map(|&label| label as u8)
+                    .collect::<Vec<u8>>(),
+            );
         }
-        let checksum = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { train, test, checksum })
+        let checksum = hash
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(Self {
+            train,
+            test,
+            checksum,
+        })
     }
 
     /// Judged by the last so many training images, which are not learned from: to choose settings, blind to the test.
     pub fn held_out(&self, count: usize) -> Self {
         let kept = self.train.labels.len().saturating_sub(count);
-        Self { train: self.train.some(0, kept), test: self.train.some(kept, count), checksum: self.checksum.clone() }
+        Self {
+            train: self.train.some(0, kept),
+            test: self.train.some(kept, count),
+            checksum: self.checksum.clone(),
+        }
     }
 }

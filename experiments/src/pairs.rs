@@ -25,7 +25,7 @@ use anyhow::Result;
 use serde::Deserialize;
 use std::time::Instant;
 use sumout::device::Precision;
-use sumout::queries::shifts;
+use sumout::queries::predictor::shifts;
 use sumout::random::{Purpose, Stream};
 use sumout_cli::devices::Chosen;
 
@@ -36,19 +36,30 @@ const CHOSEN_BY: usize = 500;
 
 /// All pairs of digits, the smaller first.
 fn pairs() -> Vec<(i64, i64)> {
-    (0..DIGITS).flat_map(|a| (a + 1..DIGITS).map(move |b| (a, b))).collect()
+    (0..DIGITS)
+        .flat_map(|a| (a + 1..DIGITS).map(move |b| (a, b)))
+        .collect()
 }
 
 impl Images {
     /// Those of these numbers.
     fn picked(&self, rows: &[usize]) -> Self {
-        let values = rows.iter().flat_map(|&row| &self.values[row * PIXELS..][..PIXELS]).copied().collect();
-        Self { values, labels: rows.iter().map(|&row| self.labels[row]).collect() }
+        let values = rows
+            .iter()
+            .flat_map(|&row| &self.values[row * PIXELS..][..PIXELS])
+            .copied()
+            .collect();
+        Self {
+            values,
+            labels: rows.iter().map(|&row| self.labels[row]).collect(),
+        }
     }
 
     /// Those of two digits.
     fn of_pair(&self, (a, b): (i64, i64)) -> Self {
-        let rows: Vec<usize> = (0..self.labels.len()).filter(|&row| [a, b].contains(&self.labels[row])).collect();
+        let rows: Vec<usize> = (0..self.labels.len())
+            .filter(|&row| [a, b].contains(&self.labels[row]))
+            .collect();
         self.picked(&rows)
     }
 }
@@ -57,7 +68,9 @@ impl Images {
 fn learned_and_kept(train: &Images, seed: u64) -> (Images, Images) {
     let (mut learned, mut kept) = (Vec::new(), Vec::new());
     for digit in 0..DIGITS {
-        let rows: Vec<usize> = (0..train.labels.len()).filter(|&row| train.labels[row] == digit).collect();
+        let rows: Vec<usize> = (0..train.labels.len())
+            .filter(|&row| train.labels[row] == digit)
+            .collect();
         let (free, last) = rows.split_at(rows.len().saturating_sub(KEPT));
         let order = Stream::new(seed, Purpose::Shuffle, 0, digit as u32).permutation(free.len());
         learned.extend(order.iter().take(LEARNED).map(|&i| free[i as usize]));
@@ -83,13 +96,23 @@ pub fn run_tmm(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chos
     let (learned, _) = learned_and_kept(&mnist.train, seed);
     let start = Instant::now();
     let ready = chosen.ready(Precision::Tf32)?;
-    let mut model = chosen.predictor(tmm::learn(plan, &options.model, seed, &learned, book, ready)?)?;
+    let mut model = chosen.predictor(tmm::learn(
+        plan,
+        &options.model,
+        seed,
+        &learned,
+        book,
+        ready,
+    )?)?;
     let train_seconds = seconds(start.elapsed());
     let start = Instant::now();
     let mut accuracies = Vec::new();
     for missing in plan.missing()? {
         let rows = with_holes(missing, &mnist.test.values, seed)?;
-        accuracies.push(mean_of_pairs(&model.log_joint(&rows, &shifts(options.shifts))?, &mnist.test.labels));
+        accuracies.push(mean_of_pairs(
+            &model.log_joint(&rows, &shifts(options.shifts))?,
+            &mnist.test.labels,
+        ));
     }
     book.add(Run {
         row: String::new(),
@@ -107,8 +130,14 @@ pub fn run_tmm(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chos
 /// Accuracy by scores (n, 10), averaged over pairs, each asked about the rows of its digits alone.
 fn mean_of_pairs(scores: &[f64], labels: &[i64]) -> f64 {
     let accuracy = |(a, b): (i64, i64)| {
-        let rows = scores.chunks_exact(DIGITS as usize).zip(labels).filter(|(_, label)| [a, b].contains(label));
-        let right = rows.clone().filter(|(row, label)| (row[a as usize] > row[b as usize]) == (**label == a)).count();
+        let rows = scores
+            .chunks_exact(DIGITS as usize)
+            .zip(labels)
+            .filter(|(_, label)| [a, b].contains(label));
+        let right = rows
+            .clone()
+            .filter(|(row, label)| (row[a as usize] > row[b as usize]) == (**label == a))
+            .count();
         100.0 * right as f64 / rows.count() as f64
     };
     pairs().into_iter().map(accuracy).sum::<f64>() / pairs().len() as f64
@@ -127,27 +156,54 @@ pub fn run_robust(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, jobs: usiz
     let grid: Grid = plan.options()?;
     let (learned, kept) = learned_and_kept(&mnist.train, seed);
     let name = |(a, b): (i64, i64)| format!("{a}-{b}");
-    let left = pairs().into_iter().filter(|&pair| !book.has(&name(pair), seed)).collect();
+    let left = pairs()
+        .into_iter()
+        .filter(|&pair| !book.has(&name(pair), seed))
+        .collect();
     side_by_side(jobs, left, |pair| {
-        let (learned, kept, test) = (learned.of_pair(pair), kept.of_pair(pair), mnist.test.of_pair(pair));
+        let (learned, kept, test) = (
+            learned.of_pair(pair),
+            kept.of_pair(pair),
+            mnist.test.of_pair(pair),
+        );
         let start = Instant::now();
         let rows: Vec<f32> = learned.values.iter().map(|x| x / 255.0).collect();
-        let signs: Vec<f64> = learned.labels.iter().map(|&label| if label == pair.0 { 1.0 } else { -1.0 }).collect();
-        let train = |&(deleted, bound): &(usize, f64)| Robust { deleted, bound }.train(&rows, &signs);
-        let classifiers = grid.expected.iter().map(train).collect::<Result<Vec<Linear>>>()?;
+        let signs: Vec<f64> = learned
+            .labels
+            .iter()
+            .map(|&label| if label == pair.0 { 1.0 } else { -1.0 })
+            .collect();
+        let train =
+            |&(deleted, bound): &(usize, f64)| Robust { deleted, bound }.train(&rows, &signs);
+        let classifiers = grid
+            .expected
+            .iter()
+            .map(train)
+            .collect::<Result<Vec<Linear>>>()?;
         let train_seconds = seconds(start.elapsed());
         let start = Instant::now();
         let mut accuracies = Vec::new();
         for missing in plan.missing()? {
-            let [chosen_by, asked] = [&kept, &test].map(|images| with_holes(missing, &images.values, seed));
+            let [chosen_by, asked] =
+                [&kept, &test].map(|images| with_holes(missing, &images.values, seed));
             let (chosen_by, asked) = (chosen_by?, asked?);
             let best = classifiers.iter().max_by(|one, other| {
-                let [one, other] = [one, other].map(|linear| share_right(linear, &chosen_by, &kept.labels, pair.0));
+                let [one, other] = [one, other]
+                    .map(|linear| share_right(linear, &chosen_by, &kept.labels, pair.0));
                 one.total_cmp(&other)
             });
-            accuracies.push(share_right(best.expect("a grid"), &asked, &test.labels, pair.0));
+            accuracies.push(share_right(
+                best.expect("a grid"),
+                &asked,
+                &test.labels,
+                pair.0,
+            ));
         }
-        eprintln!("{}, seed {seed}: {} after {train_seconds} s", plan.name, name(pair));
+        eprintln!(
+            "{}, seed {seed}: {} after {train_seconds} s",
+            plan.name,
+            name(pair)
+        );
         book.add(Run {
             row: name(pair),
             seed,
@@ -170,10 +226,23 @@ pub fn by_seed(runs: &[Run]) -> Vec<(Run, usize)> {
     seeds.dedup();
     let mean = |seed: u64| {
         let of_seed: Vec<&Run> = runs.iter().filter(|run| run.seed == seed).collect();
-        let seen = if of_seed[0].row.is_empty() { pairs().len() } else { of_seed.len() };
-        let column = |i: usize| of_seed.iter().map(|run| run.accuracies[i]).sum::<f64>() / of_seed.len() as f64;
+        let seen = if of_seed[0].row.is_empty() {
+            pairs().len()
+        } else {
+            of_seed.len()
+        };
+        let column = |i: usize| {
+            of_seed.iter().map(|run| run.accuracies[i]).sum::<f64>() / of_seed.len() as f64
+        };
         let accuracies = (0..of_seed[0].accuracies.len()).map(column).collect();
-        (Run { row: String::new(), accuracies, ..of_seed[0].clone() }, seen)
+        (
+            Run {
+                row: String::new(),
+                accuracies,
+                ..of_seed[0].clone()
+            },
+            seen,
+        )
     };
     let mut means: Vec<(Run, usize)> = seeds.into_iter().map(mean).collect();
     let most = means.iter().map(|(_, seen)| *seen).max();
@@ -184,8 +253,10 @@ pub fn by_seed(runs: &[Run]) -> Vec<(Run, usize)> {
 /// Percent of rows from 0 to 255 whose digit is found.
 fn share_right(linear: &Linear, rows: &[f32], labels: &[i64], positive: i64) -> f64 {
     let score = |row: &[f32]| linear.score(&row.iter().map(|x| x / 255.0).collect::<Vec<f32>>());
-    let right =
-        rows.chunks_exact(PIXELS).zip(labels).filter(|(row, label)| (score(row) > 0.0) == (**label == positive));
+    let right = rows
+        .chunks_exact(PIXELS)
+        .zip(labels)
+        .filter(|(row, label)| (score(row) > 0.0) == (**label == positive));
     100.0 * right.count() as f64 / labels.len() as f64
 }
 
@@ -196,12 +267,26 @@ mod tests {
 
     #[test]
     fn draws() {
-        let train = Images::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/digits"), Split::Train).unwrap();
+        let train = Images::read(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/digits"),
+            Split::Train,
+        )
+        .unwrap();
         // 5,000 images have about 500 of a digit: 1,000 kept would leave none, so each is there four times.
-        let train = train.picked(&(0..4 * train.labels.len()).map(|i| i / 4).collect::<Vec<_>>());
+        let train = train.picked(
+            &(0..4 * train.labels.len())
+                .map(|i| i / 4)
+                .collect::<Vec<_>>(),
+        );
         let (learned, kept) = learned_and_kept(&train, 1);
         for digit in 0..DIGITS {
-            let count = |images: &Images| images.labels.iter().filter(|&&label| label == digit).count();
+            let count = |images: &Images| {
+                images
+                    .labels
+                    .iter()
+                    .filter(|&&label| label == digit)
+                    .count()
+            };
             assert_eq!((count(&learned), count(&kept)), (LEARNED, CHOSEN_BY));
         }
         assert_eq!(learned.values, learned_and_kept(&train, 1).0.values);
@@ -223,8 +308,13 @@ mod tests {
             (_, 0) => -100.0,
             _ => -class as f64,
         };
-        let scores: Vec<f64> = (0..10).flat_map(|row| (0..10).map(move |class| score(row, class))).collect();
-        assert_eq!(mean_of_pairs(&scores, &labels), (9.0 * 100.0 + 36.0 * 50.0) / 45.0);
+        let scores: Vec<f64> = (0..10)
+            .flat_map(|row| (0..10).map(move |class| score(row, class)))
+            .collect();
+        assert_eq!(
+            mean_of_pairs(&scores, &labels),
+            (9.0 * 100.0 + 36.0 * 50.0) / 45.0
+        );
     }
 
     #[test]
@@ -240,17 +330,25 @@ mod tests {
             machine: "an abacus".into(),
             accuracies: vec![accuracy, 50.0],
         };
-        let mut runs: Vec<Run> = (0..45).map(|i| run(&format!("{i}"), 1, f64::from(i))).collect();
+        let mut runs: Vec<Run> = (0..45)
+            .map(|i| run(&format!("{i}"), 1, f64::from(i)))
+            .collect();
         runs.push(run("0", 2, 99.0));
         let seeds = by_seed(&runs);
-        assert_eq!((seeds.len(), &seeds[0].0.accuracies[..], seeds[0].1), (1, &[22.0, 50.0][..], 45));
+        assert_eq!(
+            (seeds.len(), &seeds[0].0.accuracies[..], seeds[0].1),
+            (1, &[22.0, 50.0][..], 45)
+        );
         assert_eq!(by_seed(&[run("", 3, 98.0), run("", 4, 97.0)]).len(), 2);
         assert_eq!(by_seed(&runs[..3])[0].1, 3, "nothing else is there");
     }
 
     #[test]
     fn deleted_pixels_count_as_zero() {
-        let mut linear = Linear { weights: vec![0.0; PIXELS], bias: -0.5 };
+        let mut linear = Linear {
+            weights: vec![0.0; PIXELS],
+            bias: -0.5,
+        };
         linear.weights[3] = 1.0;
         let mut rows = vec![0.0; 2 * PIXELS];
         (rows[3], rows[PIXELS + 3]) = (255.0, f32::NAN);

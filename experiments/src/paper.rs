@@ -45,6 +45,7 @@ pub struct Paper {
 /// Reads them.
 pub fn read(folder: &Path) -> Result<Paper> {
     let path = folder.join("paper.toml");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| path.display().to_string())
 }

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use sumout::queries::Predictor;
+use sumout::queries::explain::{Neuron, View};
+use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
-use sumout::sampling::{Neuron, View};
 use sumout_cli::models;
 use sumout_cli::report::picture::{Picture, base64};
 
@@ -34,11 +34,14 @@ pub fn run(folder: &Path) -> Result<()> {
     save("squares.svg", curves::squares(&records))?;
     let path = folder.join("results").join(format!("{MODEL}.sumout"));
     if !path.exists() {
-        eprintln!("no {}: `run {MODEL}` makes it; samples.svg and neurons.svg stay as they are", path.display());
+        eprintln!(
+            "no {}: `run {MODEL}` makes it; samples.svg and neurons.svg stay as they are",
+            path.display()
+        );
         return Ok(());
     }
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut predictor = Predictor::new(sumout::model_file::from_bytes(&bytes)?);
+    let mut predictor = Predictor::new(sumout::model::model_file::from_bytes(&bytes)?);
     save("samples.svg", samples(&mut predictor)?)?;
     save("neurons.svg", neurons(&mut predictor)?)
 }
@@ -64,7 +67,11 @@ fn neurons(predictor: &mut Predictor) -> Result<String> {
     const GAP: usize = 20;
     const SIZE: usize = NEURONS * CELL;
     let top = predictor.model().structure.trees[0].levels.len();
-    let mut svg = start(LAYERS * (SIZE + GAP) - GAP, SIZE, "What neurons of the top three layers stand for");
+    let mut svg = start(
+        LAYERS * (SIZE + GAP) - GAP,
+        SIZE,
+        "What neurons of the top three layers stand for",
+    );
     for place in 0..LAYERS {
         let (layer, left) = (top - place, place * (SIZE + GAP));
         let tree = &predictor.model().structure.trees[0];
@@ -74,10 +81,29 @@ fn neurons(predictor: &mut Predictor) -> Result<String> {
         let mut random = Stream::new(1, Purpose::Sampling, layer as u32, 0);
         for node in 0..nodes {
             for i in 0..share * share {
-                let neuron = Neuron { tree: 0, layer, node, channel: random.below(channels) };
-                let drawn = predictor.explain(neuron, View::Samples { count: 1, seed: i as u64 })?;
-                let (y, x) = (node / across * share + i / share, node % across * share + i % share);
-                image(&mut svg, &drawn, (left + x * CELL + 1, y * CELL + 1), CELL - 2)?;
+                let neuron = Neuron {
+                    tree: 0,
+                    layer,
+                    node,
+                    channel: random.below(channels),
+                };
+                let drawn = predictor.explain(
+                    neuron,
+                    View::Samples {
+                        count: 1,
+                        seed: i as u64,
+                    },
+                )?;
+                let (y, x) = (
+                    node / across * share + i / share,
+                    node % across * share + i % share,
+                );
+                image(
+                    &mut svg,
+                    &drawn,
+                    (left + x * CELL + 1, y * CELL + 1),
+                    CELL - 2,
+                )?;
             }
         }
         for line in 1..across {

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
-use sumout::missing::Missing;
+use sumout::masks::Missing;
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,28 +81,50 @@ impl Plan {
     /// Reads `folder/name.toml`.
     pub fn read(folder: &Path, name: &str) -> Result<Self> {
         let path = folder.join(format!("{name}.toml"));
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let plan: Self = toml::from_str(&text).with_context(|| path.display().to_string())?;
         plan.missing()?;
-        Ok(Self { name: name.into(), ..plan })
+        Ok(Self {
+            name: name.into(),
+            ..plan
+        })
     }
 
     /// Kinds of holes.
     pub fn missing(&self) -> Result<Vec<Missing>> {
-        self.columns.iter().map(|text| text.parse().map_err(anyhow::Error::new)).collect()
+        self.columns
+            .iter()
+            .map(|text| text.parse().map_err(anyhow::Error::new))
+            .collect()
     }
 
     /// The method's options.
     pub fn options<T: DeserializeOwned>(&self) -> Result<T> {
-        self.options.clone().try_into().with_context(|| format!("{}.toml: options", self.name))
+        self.options
+            .clone()
+            .try_into()
+            .with_context(|| format!("{}.toml: options", self.name))
     }
 
     /// The part of the data it asks for.
     pub fn data(&self, mnist: &Mnist) -> Mnist {
-        let whole = if self.hold_out > 0 { mnist.held_out(self.hold_out) } else { mnist.clone() };
+        let whole = if self.hold_out > 0 {
+            mnist.held_out(self.hold_out)
+        } else {
+            mnist.clone()
+        };
         Mnist {
-            train: whole.train.some(0, self.train.unwrap_or(usize::MAX).min(whole.train.labels.len())),
-            test: whole.test.some(0, self.test.unwrap_or(usize::MAX).min(whole.test.labels.len())),
+            train: whole.train.some(
+                0,
+                self.train
+                    .unwrap_or(usize::MAX)
+                    .min(whole.train.labels.len()),
+            ),
+            test: whole.test.some(
+                0,
+                self.test.unwrap_or(usize::MAX).min(whole.test.labels.len()),
+            ),
             checksum: whole.checksum,
         }
     }

@@ -84,7 +84,13 @@ pub struct Book {
 
 impl Book {
     /// Goes on with what is there, if it came of the same plan and data.
-    pub fn open(folder: &Path, plan: &Plan, data: &str, command: String, again: bool) -> Result<Self> {
+    pub fn open(
+        folder: &Path,
+        plan: &Plan,
+        data: &str,
+        command: String,
+        again: bool,
+    ) -> Result<Self> {
         let path = folder.join("results").join(format!("{}.json", plan.name));
         let fresh = Record {
             name: plan.name.clone(),
@@ -97,15 +103,25 @@ impl Book {
             columns: plan.columns.clone(),
             runs: Vec::new(),
         };
-        let old = if path.exists() && !again { Some(read(&path)?) } else { None };
+        let old = if path.exists() && !again {
+            Some(read(&path)?)
+        } else {
+            None
+        };
         let old = old.filter(|old| old.plan == fresh.plan && old.data == fresh.data);
         fs::create_dir_all(folder.join("results"))?;
-        Ok(Self { path, record: Mutex::new(old.unwrap_or(fresh)) })
+        Ok(Self {
+            path,
+            record: Mutex::new(old.unwrap_or(fresh)),
+        })
     }
 
     /// Whether this was run before.
     pub fn has(&self, row: &str, seed: u64) -> bool {
-        self.record().runs.iter().any(|run| run.row == row && run.seed == seed)
+        self.record()
+            .runs
+            .iter()
+            .any(|run| run.row == row && run.seed == seed)
     }
 
     /// What followed from the plan.
@@ -117,12 +133,20 @@ impl Book {
     pub fn add(&self, run: Run) -> Result<()> {
         let mut record = self.record();
         record.runs.push(run);
-        record.runs.sort_by(|a, b| (&a.row, a.seed).cmp(&(&b.row, b.seed)));
-        models::save(&self.path, (serde_json::to_string_pretty(&*record)? + "\n").as_bytes())
+        record
+            .runs
+            .sort_by(|a, b| (&a.row, a.seed).cmp(&(&b.row, b.seed)));
+        models::save(
+            &self.path,
+            (serde_json::to_string_pretty(&*record)? + "\n").as_bytes(),
+        )
     }
 
     /// A file beside the results, of this experiment.
-    #[cfg_attr(not(feature = "networks"), allow(dead_code, reason = "nets are kept there"))]
+    #[cfg_attr(
+        not(feature = "networks"),
+        allow(dead_code, reason = "nets are kept there")
+    )]
     pub fn beside(&self, name: &str) -> PathBuf {
         let own = self.path.file_stem().unwrap_or_default().to_string_lossy();
         self.path.with_file_name(format!("{own}-{name}"))
@@ -140,7 +164,8 @@ impl Book {
 
 /// Reads a record.
 pub fn read(path: &Path) -> Result<Record> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| path.display().to_string())
 }
 
@@ -152,20 +177,29 @@ pub fn seconds(time: Duration) -> f64 {
 /// This machine in words.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let name = line_of(Path::new("/proc/cpuinfo"), "model name").unwrap_or_else(|| "an unknown processor".into());
+    let name = line_of(Path::new("/proc/cpuinfo"), "model name")
+        .unwrap_or_else(|| "an unknown processor".into());
     format!("{cores} cores of {name}")
 }
 
 /// Its first GPU in words.
 pub fn gpu() -> String {
-    let cards = fs::read_dir("/proc/driver/nvidia/gpus").into_iter().flatten().flatten();
-    let name = cards.filter_map(|card| line_of(&card.path().join("information"), "Model")).next();
+    let cards = fs::read_dir("/proc/driver/nvidia/gpus")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let name = cards
+        .filter_map(|card| line_of(&card.path().join("information"), "Model"))
+        .next();
     name.unwrap_or_else(|| "a GPU".into())
 }
 
 /// What stands behind the colon of the line that begins so.
 fn line_of(path: &Path, begins: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
-    let (_, value) = text.lines().find(|line| line.starts_with(begins))?.split_once(':')?;
+    let (_, value) = text
+        .lines()
+        .find(|line| line.starts_with(begins))?
+        .split_once(':')?;
     Some(value.trim().to_owned())
 }

@@ -74,9 +74,15 @@ impl Robust {
     /// Solves the program for rows (m, d) and classes of −1 and +1.
     pub fn train(&self, rows: &[f32], classes: &[f64]) -> Result<Linear> {
         let (m, d) = (classes.len(), rows.len() / classes.len());
-        let used: Vec<usize> = (0..d).filter(|&j| (0..m).any(|i| rows[i * d + j] != 0.0)).collect();
-        let row =
-            |i: usize| used.iter().map(move |&j| f64::from(rows[i * d + j])).enumerate().filter(|(_, x)| *x != 0.0);
+        let used: Vec<usize> = (0..d)
+            .filter(|&j| (0..m).any(|i| rows[i * d + j] != 0.0))
+            .collect();
+        let row = |i: usize| {
+            used.iter()
+                .map(move |&j| f64::from(rows[i * d + j]))
+                .enumerate()
+                .filter(|(_, x)| *x != 0.0)
+        };
         // z = w, b, ξ, λ, α
         let (bias, slack) = (used.len(), used.len() + 1);
         let (lambda, mut variables) = (slack + m, slack + 2 * m);
@@ -90,7 +96,10 @@ impl Robust {
                     let alpha = variables;
                     variables += 1;
                     margin.push((alpha, 1.0));
-                    all.add([(k, y * x), (lambda + i, -1.0), (alpha, -1.0)], 1.0 / d as f64);
+                    all.add(
+                        [(k, y * x), (lambda + i, -1.0), (alpha, -1.0)],
+                        1.0 / d as f64,
+                    );
                     all.add([(alpha, -1.0)], 0.0);
                 }
             }
@@ -98,13 +107,22 @@ impl Robust {
             all.add([(slack + i, -1.0)], 0.0);
             all.add([(lambda + i, -1.0)], 0.0);
         }
-        (0..used.len()).for_each(|k| [1.0, -1.0].into_iter().for_each(|sign| all.add([(k, sign)], self.bound)));
+        (0..used.len()).for_each(|k| {
+            [1.0, -1.0]
+                .into_iter()
+                .for_each(|sign| all.add([(k, sign)], self.bound))
+        });
         let mut cost = vec![0.0; variables];
         cost[slack..slack + m].fill(1.0 / m as f64);
         let solution = solve(&cost, all)?;
         let mut weights = vec![0.0; d];
-        used.iter().zip(&solution).for_each(|(&j, &w)| weights[j] = w);
-        Ok(Linear { weights, bias: solution[bias] })
+        used.iter()
+            .zip(&solution)
+            .for_each(|(&j, &w)| weights[j] = w);
+        Ok(Linear {
+            weights,
+            bias: solution[bias],
+        })
     }
 }
 
@@ -140,13 +158,19 @@ mod tests {
         let row_loss = |row: &[f32], y: f64| {
             let sets = (0u32..1 << d).filter(|set| d - set.count_ones() as usize <= deleted);
             let loss = |kept: u32| {
-                let sum: f64 =
-                    (0..d).filter(|j| kept >> j & 1 == 1).map(|j| linear.weights[j] * f64::from(row[j])).sum();
+                let sum: f64 = (0..d)
+                    .filter(|j| kept >> j & 1 == 1)
+                    .map(|j| linear.weights[j] * f64::from(row[j]))
+                    .sum();
                 f64::from(kept.count_ones()) / d as f64 - y * (linear.bias + sum)
             };
             sets.map(loss).fold(0.0, f64::max)
         };
-        rows.chunks(d).zip(classes).map(|(row, &y)| row_loss(row, y)).sum::<f64>() / classes.len() as f64
+        rows.chunks(d)
+            .zip(classes)
+            .map(|(row, &y)| row_loss(row, y))
+            .sum::<f64>()
+            / classes.len() as f64
     }
 
     /// Rows (1, 1) and (0, 0), one deletion. −b ≥ 1 − ξ₂ and b + w₁ + w₂ − max(w − ½) ≥ 1 − ξ₁: at C = 1 both weights
@@ -160,7 +184,10 @@ mod tests {
         };
         let (tight, linear) = loss(1, 1.0);
         assert!((tight - 0.25).abs() < 1e-4, "{tight}");
-        assert!(linear.weights.iter().all(|w| (w - 1.0).abs() < 1e-3), "{linear:?}");
+        assert!(
+            linear.weights.iter().all(|w| (w - 1.0).abs() < 1e-3),
+            "{linear:?}"
+        );
         assert!((-1.001..=-0.499).contains(&linear.bias), "{linear:?}");
         assert!(loss(1, 1.5).0 < 1e-4 && loss(1, 1.4).0 > 0.01 && loss(0, 1.0).0 < 1e-4);
     }
@@ -171,10 +198,21 @@ mod tests {
         use sumout::random::{Purpose, Stream};
         let mut random = Stream::new(5, Purpose::Sampling, 0, 0);
         let (m, d) = (30, 6);
-        let classes: Vec<f64> = (0..m).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        let classes: Vec<f64> = (0..m)
+            .map(|i| if i % 2 == 0 { 1.0 } else { -1.0 })
+            .collect();
         let shifted = |i: usize, x: f64| (x + 0.7 * classes[i / d]).max(0.0) as f32;
         let rows: Vec<f32> = (0..m * d).map(|i| shifted(i, random.normal())).collect();
-        for robust in [Robust { deleted: 2, bound: 0.4 }, Robust { deleted: 3, bound: 2.0 }] {
+        for robust in [
+            Robust {
+                deleted: 2,
+                bound: 0.4,
+            },
+            Robust {
+                deleted: 3,
+                bound: 2.0,
+            },
+        ] {
             let best = robust.train(&rows, &classes).unwrap();
             let least = worst_loss(&best, robust.deleted, &rows, &classes);
             for step in [1.0, 0.1, 0.01].repeat(300) {
@@ -190,7 +228,13 @@ mod tests {
 
     #[test]
     fn missing_counts_as_zero() {
-        let linear = Linear { weights: vec![1.0, -2.0], bias: 0.5 };
-        assert_eq!((linear.score(&[1.0, 1.0]), linear.score(&[1.0, f32::NAN])), (-0.5, 1.5));
+        let linear = Linear {
+            weights: vec![1.0, -2.0],
+            bias: 0.5,
+        };
+        assert_eq!(
+            (linear.score(&[1.0, 1.0]), linear.score(&[1.0, f32::NAN])),
+            (-0.5, 1.5)
+        );
     }
 }

@@ -20,13 +20,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Instant;
 use sumout::Model;
+use sumout::arithmetic::math::log_sum_exp;
 use sumout::device::{Device, Precision};
-use sumout::ensemble::predict_together;
-use sumout::kernel::log_sum_exp;
-use sumout::model_file;
-use sumout::queries::{Predictor, argmax_rows, shifts};
-use sumout::settings::Settings;
-use sumout::train::{Data, Proceed, Trainer};
+use sumout::model::model_file;
+use sumout::queries::ensemble::predict_together;
+use sumout::queries::predictor::{Predictor, argmax_rows, shifts};
+use sumout::training::data::Data;
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 use sumout_cli::datasets::{Layout, Shape, Table};
 use sumout_cli::devices::Chosen;
 
@@ -67,7 +68,9 @@ enum Vote {
 impl Vote {
     /// Adds the scores of one shift, (n, K).
     fn add(self, sums: &mut [f64], scores: &[f64]) {
-        let rows = sums.chunks_exact_mut(CLASSES).zip(scores.chunks_exact(CLASSES));
+        let rows = sums
+            .chunks_exact_mut(CLASSES)
+            .zip(scores.chunks_exact(CLASSES));
         for (sums, scores) in rows {
             let pairs = sums.iter_mut().zip(scores);
             match self {
@@ -83,7 +86,11 @@ impl Vote {
 
     /// Before anything was added.
     fn nothing(self) -> f64 {
-        if self == Self::Mixture { f64::NEG_INFINITY } else { 0.0 }
+        if self == Self::Mixture {
+            f64::NEG_INFINITY
+        } else {
+            0.0
+        }
     }
 }
 
@@ -93,7 +100,11 @@ const APART: u64 = 1000; // seeds of one member and the next
 /// Trains with one seed and asks about all columns.
 pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) -> Result<()> {
     let options: Options = plan.options()?;
-    let rows: Vec<String> = options.votes.iter().map(|&vote| row(&options, vote)).collect();
+    let rows: Vec<String> = options
+        .votes
+        .iter()
+        .map(|&vote| row(&options, vote))
+        .collect();
     if rows.iter().all(|row| book.has(row, seed)) {
         return Ok(());
     }
@@ -101,7 +112,14 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
     let start = Instant::now();
     let mut members = Vec::new();
     for member in 0..options.members as u64 {
-        let model = learn(plan, &options.model, seed + APART * member, &mnist.train, book, ready)?;
+        let model = learn(
+            plan,
+            &options.model,
+            seed + APART * member,
+            &mnist.train,
+            book,
+            ready,
+        )?;
         if plan.seeds.first() == Some(&seed) && member == 0 {
             book.keep(&model_file::to_bytes(&model)?)?; // for pictures
         }
@@ -120,7 +138,11 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
             test: mnist.test.labels.len(),
             train_seconds,
             test_seconds: seconds(start.elapsed()),
-            machine: if ready.0 == Device::Cpu { machine() } else { format!("{} and {}", machine(), gpu()) },
+            machine: if ready.0 == Device::Cpu {
+                machine()
+            } else {
+                format!("{} and {}", machine(), gpu())
+            },
             accuracies,
         })?;
     }
@@ -129,16 +151,28 @@ pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) 
 
 /// A row for each vote, nameless where there is one.
 fn row(options: &Options, vote: Vote) -> String {
-    if options.votes.len() == 1 { String::new() } else { format!("{vote:?}").to_lowercase() }
+    if options.votes.len() == 1 {
+        String::new()
+    } else {
+        format!("{vote:?}").to_lowercase()
+    }
 }
 
 /// What trains, as the plan and the command line say.
 fn ready(options: &Options, chosen: &Chosen) -> Result<(Device, Precision)> {
-    let Some(asked) = &options.precision else { return chosen.ready(Precision::Tf32) };
+    let Some(asked) = &options.precision else {
+        return chosen.ready(Precision::Tf32);
+    };
     let asked: Precision = asked.parse()?;
     let (device, precision) = chosen.ready(asked)?;
-    ensure!(precision == asked, "the plan trains in {asked:?}; leave out --precision");
-    ensure!(device != Device::Cpu || asked == Precision::F32, "a processor has no tf32; --device cuda");
+    ensure!(
+        precision == asked,
+        "the plan trains in {asked:?}; leave out --precision"
+    );
+    ensure!(
+        device != Device::Cpu || asked == Precision::F32,
+        "a processor has no tf32; --device cuda"
+    );
     Ok((device, precision))
 }
 
@@ -160,32 +194,65 @@ pub fn learn(
         if step.is_multiple_of(steps.div_ceil(10)) || step == steps {
             let seconds = start.elapsed().as_secs_f64();
             let loss = progress.objective;
-            eprintln!("{}, seed {seed}: step {step} of {steps}, {seconds:.1} s, loss {loss:.3}", plan.name);
+            eprintln!(
+                "{}, seed {seed}: step {step} of {steps}, {seconds:.1} s, loss {loss:.3}",
+                plan.name
+            );
         }
         Proceed::Continue
     })?;
     Ok(trainer.into_model())
 }
 
-fn start_training(plan: &Plan, model: &toml::Table, seed: u64, train: &Images, book: &Book) -> Result<Trainer> {
+fn start_training(
+    plan: &Plan,
+    model: &toml::Table,
+    seed: u64,
+    train: &Images,
+    book: &Book,
+) -> Result<Trainer> {
     let text = toml::to_string(model)?;
-    let shape = Shape { height: 28, width: 28, channels: 1 };
+    let shape = Shape {
+        height: 28,
+        width: 28,
+        channels: 1,
+    };
     let layout = Layout::unnamed(shape.height * shape.width, Some(shape));
     // Presets need no more of the data than that they are bytes of ten classes.
     let (values, labels) = (vec![255.0; layout.width], vec![CLASSES as i64 - 1]);
-    let table = Table { layout, values, labels: Some(labels) };
+    let table = Table {
+        layout,
+        values,
+        labels: Some(labels),
+    };
     let chosen = sumout_cli::plan::Plan::parse(&text, &plan.name)?.for_data(&table)?;
-    let settings = Settings { seed, ..chosen.settings };
+    let settings = Settings {
+        seed,
+        ..chosen.settings
+    };
     let (weights, edges) = (chosen.structure.weights(), chosen.structure.multiply_adds());
-    let said = Settings { seed: 0, ..settings.clone() }; // each run has its own
+    let said = Settings {
+        seed: 0,
+        ..settings.clone()
+    }; // each run has its own
     book.set_settings(json!({ "weights": weights, "multiply_adds": edges, "training": said }));
     let mut model = Model::random(chosen.structure, 1.0, seed);
     model.scaling = chosen.scaling;
-    Ok(Trainer::new(model, settings, &Data::new(&train.values, &train.labels))?)
+    Ok(Trainer::new(
+        model,
+        settings,
+        &Data::new(&train.values, &train.labels),
+    )?)
 }
 
 /// Accuracies by vote and column.
-fn judge(plan: &Plan, members: &mut [Predictor], options: &Options, seed: u64, test: &Images) -> Result<Vec<Vec<f64>>> {
+fn judge(
+    plan: &Plan,
+    members: &mut [Predictor],
+    options: &Options,
+    seed: u64,
+    test: &Images,
+) -> Result<Vec<Vec<f64>>> {
     let mut accuracies = vec![Vec::new(); options.votes.len()];
     for missing in plan.missing()? {
         let rows = with_holes(missing, &test.values, seed)?;
@@ -207,7 +274,9 @@ fn voted(members: &mut [Predictor], options: &Options, rows: &[f32]) -> Result<V
     for member in members {
         for shift in shifts(options.shifts) {
             let scores = member.log_joint(rows, &[shift])?;
-            sums.iter_mut().zip(&options.votes).for_each(|(sums, vote)| vote.add(sums, &scores));
+            sums.iter_mut()
+                .zip(&options.votes)
+                .for_each(|(sums, vote)| vote.add(sums, &scores));
         }
     }
     Ok(sums.iter().map(|sums| argmax_rows(sums, CLASSES)).collect())
@@ -229,10 +298,17 @@ mod tests {
             shifts.iter().for_each(|scores| vote.add(&mut sums, scores));
             [sums[0], sums[1]]
         };
-        let near =
-            |a: [f64; 2], b: [f64; 2]| assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12), "{a:?} {b:?}");
+        let near = |a: [f64; 2], b: [f64; 2]| {
+            assert!(
+                a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12),
+                "{a:?} {b:?}"
+            )
+        };
         near(joined(Vote::Sum), [0.1_f64.ln(), 0.06_f64.ln()]);
         near(joined(Vote::Mixture), [0.7_f64.ln(), 0.7_f64.ln()]);
-        near(joined(Vote::Posterior), [0.5 / 0.6 + 0.2 / 0.8, 0.1 / 0.6 + 0.6 / 0.8]);
+        near(
+            joined(Vote::Posterior),
+            [0.5 / 0.6 + 0.2 / 0.8, 0.1 / 0.6 + 0.6 / 0.8],
+        );
     }
 }

@@ -8,14 +8,19 @@ use sumout::device::Device;
 /// The device of that name, or what is wrong with it.
 pub fn ready(name: &str) -> PyResult<Device> {
     let device: Device = name.parse().map_err(exception)?;
-    let Device::Cuda(ordinal) = device else { return Ok(device) };
+    let Device::Cuda(ordinal) = device else {
+        return Ok(device);
+    };
     if !cfg!(feature = "cuda") {
-        let message = format!("device='{name}': this package was built without CUDA; use device='cpu'");
+        let message =
+            format!("device='{name}': this package was built without CUDA; use device='cpu'");
         return Err(PyRuntimeError::new_err(message));
     }
-    match sumout::cuda::count().map_err(exception)? {
+    match sumout::gpu::count().map_err(exception)? {
         count if ordinal < count => Ok(device),
-        count => Err(PyRuntimeError::new_err(format!("device='{name}': there are {count} GPUs, counted from 0"))),
+        count => Err(PyRuntimeError::new_err(format!(
+            "device='{name}': there are {count} GPUs, counted from 0"
+        ))),
     }
 }
 

@@ -2,16 +2,18 @@
 
 use crate::exception;
 use crate::threads::pool;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError};
 use sumout::device::{Device, Precision};
-use sumout::leaves::values_of;
-use sumout::model_file;
-use sumout::queries::Predictor;
-use sumout::sampling::{Neuron, View};
+use sumout::layers::leaf::values_of;
+use sumout::model::model_file;
+use sumout::queries::explain::{Neuron, View};
+use sumout::queries::predictor::Predictor;
 
 type Rows<'py> = PyReadonlyArray2<'py, f32>;
 type Table<'py, T> = Bound<'py, PyArray2<T>>;
@@ -26,19 +28,32 @@ impl Model {
     /// Prepares a model in a pool of ours: the one that rayon has for all would be dead after a fork.
     pub fn new(model: sumout::Model) -> PyResult<Self> {
         let predictor = pool(1)?.install(|| Predictor::new(model));
-        Ok(Self { predictor: Mutex::new(predictor) })
+        Ok(Self {
+            predictor: Mutex::new(predictor),
+        })
     }
 
     /// Lets a device answer.
     pub fn on(self, device: Device) -> PyResult<Self> {
-        let mut predictor = self.predictor.into_inner().unwrap_or_else(PoisonError::into_inner);
-        predictor.use_device(device, Precision::F32).map_err(exception)?;
-        Ok(Self { predictor: Mutex::new(predictor) })
+        let mut predictor = self
+            .predictor
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        predictor
+            .use_device(device, Precision::F32)
+            .map_err(exception)?;
+        Ok(Self {
+            predictor: Mutex::new(predictor),
+        })
     }
 
     /// Looks at the model.
     pub fn look<T>(&self, see: impl FnOnce(&sumout::Model) -> T) -> T {
-        see(self.predictor.lock().unwrap_or_else(PoisonError::into_inner).model())
+        see(self
+            .predictor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .model())
     }
 
     /// Asks without the interpreter's lock.
@@ -51,7 +66,10 @@ impl Model {
         let pool = pool(threads)?;
         let answer = py.detach(|| {
             // Locked here, not in the pool: a thread of it that waits may take up another question to this model.
-            let predictor = &mut *self.predictor.lock().unwrap_or_else(PoisonError::into_inner);
+            let predictor = &mut *self
+                .predictor
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             pool.install(|| question(predictor))
         });
         answer.map_err(exception)
@@ -65,7 +83,10 @@ impl Model {
 /// The numbers of rows of the right width.
 fn numbers<'a>(rows: &'a Rows<'_>, width: usize) -> PyResult<&'a [f32]> {
     if rows.shape()[1] != width {
-        return Err(PyValueError::new_err(format!("rows: expected {width} columns, got {}", rows.shape()[1])));
+        return Err(PyValueError::new_err(format!(
+            "rows: expected {width} columns, got {}",
+            rows.shape()[1]
+        )));
     }
     match rows.is_c_contiguous() {
         true => Ok(rows.as_slice()?),
@@ -73,7 +94,11 @@ fn numbers<'a>(rows: &'a Rows<'_>, width: usize) -> PyResult<&'a [f32]> {
     }
 }
 
-fn table<'py, T: numpy::Element>(py: Python<'py>, numbers: Vec<T>, width: usize) -> PyResult<Table<'py, T>> {
+fn table<'py, T: numpy::Element>(
+    py: Python<'py>,
+    numbers: Vec<T>,
+    width: usize,
+) -> PyResult<Table<'py, T>> {
     let rows = numbers.len() / width.max(1);
     numbers.into_pyarray(py).reshape([rows, width])
 }
@@ -83,7 +108,11 @@ impl Model {
     /// The model of a file's bytes.
     #[staticmethod]
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
-        Self::new(pool(1)?.install(|| model_file::from_bytes(bytes)).map_err(exception)?)
+        Self::new(
+            pool(1)?
+                .install(|| model_file::from_bytes(bytes))
+                .map_err(exception)?,
+        )
     }
 
     /// The bytes of a model file.
@@ -93,8 +122,14 @@ impl Model {
     }
 
     /// Pickled as a model file: nothing is executed when it is opened.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((py.get_type::<Self>().getattr("from_bytes")?, (self.to_bytes(py)?,)))
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((
+            py.get_type::<Self>().getattr("from_bytes")?,
+            (self.to_bytes(py)?,),
+        ))
     }
 
     /// K.
@@ -107,13 +142,21 @@ impl Model {
     #[getter]
     fn categories(&self) -> Vec<usize> {
         let kinds = self.look(|model| model.structure.row_kinds());
-        kinds.into_iter().map(|kind| values_of(kind).unwrap_or(0)).collect()
+        kinds
+            .into_iter()
+            .map(|kind| values_of(kind).unwrap_or(0))
+            .collect()
     }
 
     /// (height, width, channels) of an image, None for a table.
     #[getter]
     fn image_shape(&self) -> Option<(usize, usize, usize)> {
-        self.look(|model| model.structure.frame.map(|f| (f.height, f.width, f.channels)))
+        self.look(|model| {
+            model
+                .structure
+                .frame
+                .map(|f| (f.height, f.width, f.channels))
+        })
     }
 
     /// log P(y).
@@ -135,13 +178,27 @@ impl Model {
     }
 
     /// log P(x_o|y), (n, K).
-    fn log_likelihood<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Table<'py, f64>> {
+    fn log_likelihood<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Table<'py, f64>> {
         let (rows, classes) = (numbers(&rows, self.width())?, self.classes());
-        table(py, self.ask(py, threads, |p| p.log_likelihood(rows))?, classes)
+        table(
+            py,
+            self.ask(py, threads, |p| p.log_likelihood(rows))?,
+            classes,
+        )
     }
 
     /// P(y|x_o), (n, K).
-    fn posterior<'py>(&self, py: Python<'py>, rows: Rows<'py>, threads: usize) -> PyResult<Table<'py, f64>> {
+    fn posterior<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Rows<'py>,
+        threads: usize,
+    ) -> PyResult<Table<'py, f64>> {
         let (rows, classes) = (numbers(&rows, self.width())?, self.classes());
         table(py, self.ask(py, threads, |p| p.posterior(rows))?, classes)
     }
@@ -154,7 +211,9 @@ impl Model {
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let rows = numbers(&rows, self.width())?;
-        Ok(self.ask(py, threads, |p| p.log_marginal(rows))?.into_pyarray(py))
+        Ok(self
+            .ask(py, threads, |p| p.log_marginal(rows))?
+            .into_pyarray(py))
     }
 
     /// log P(x_q|x_o), (n): `rows` holds x_q and x_o, `given` x_o alone.
@@ -165,8 +224,13 @@ impl Model {
         given: Rows<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (rows, given) = (numbers(&rows, self.width())?, numbers(&given, self.width())?);
-        Ok(self.ask(py, threads, |p| p.log_conditional(rows, given))?.into_pyarray(py))
+        let (rows, given) = (
+            numbers(&rows, self.width())?,
+            numbers(&given, self.width())?,
+        );
+        Ok(self
+            .ask(py, threads, |p| p.log_conditional(rows, given))?
+            .into_pyarray(py))
     }
 
     /// E[x_m|x_o] and its variance, both (n, width).
@@ -181,7 +245,10 @@ impl Model {
         let width = self.width();
         let rows = numbers(&rows, width)?;
         let imputed = self.ask(py, threads, |p| p.impute_mean(rows, class_index))?;
-        Ok((table(py, imputed.mean, width)?, table(py, imputed.variance, width)?))
+        Ok((
+            table(py, imputed.mean, width)?,
+            table(py, imputed.variance, width)?,
+        ))
     }
 
     /// The values in the most likely joint assignment of hidden variables and missing numbers, (n, width).
@@ -195,7 +262,11 @@ impl Model {
     ) -> PyResult<Table<'py, f32>> {
         let width = self.width();
         let rows = numbers(&rows, width)?;
-        table(py, self.ask(py, threads, |p| p.impute_mode(rows, class_index))?, width)
+        table(
+            py,
+            self.ask(py, threads, |p| p.impute_mode(rows, class_index))?,
+            width,
+        )
     }
 
     /// One draw from P(x_m|x_o) for every row, (n, width).
@@ -210,7 +281,11 @@ impl Model {
     ) -> PyResult<Table<'py, f32>> {
         let width = self.width();
         let rows = numbers(&rows, width)?;
-        table(py, self.ask(py, threads, |p| p.sample_given(rows, class_index, seed))?, width)
+        table(
+            py,
+            self.ask(py, threads, |p| p.sample_given(rows, class_index, seed))?,
+            width,
+        )
     }
 
     /// Draws from P(X) or P(X|y): rows (count, width) and their classes (count).
@@ -225,7 +300,10 @@ impl Model {
     ) -> PyResult<(Table<'py, f32>, Bound<'py, PyArray1<i64>>)> {
         let samples = self.ask(py, threads, |p| p.sample(count, class_index, seed))?;
         let classes: Vec<i64> = samples.classes.iter().map(|&class| class as i64).collect();
-        Ok((table(py, samples.rows, self.width())?, classes.into_pyarray(py)))
+        Ok((
+            table(py, samples.rows, self.width())?,
+            classes.into_pyarray(py),
+        ))
     }
 
     /// What one neuron stands for: `count` samples of what is below it, or its mode where `count` is None.
@@ -242,7 +320,16 @@ impl Model {
         threads: usize,
     ) -> PyResult<Table<'py, f32>> {
         let view = count.map_or(View::Mode, |count| View::Samples { count, seed });
-        let neuron = Neuron { tree, layer: level, node, channel };
-        table(py, self.ask(py, threads, |p| p.explain(neuron, view))?, self.width())
+        let neuron = Neuron {
+            tree,
+            layer: level,
+            node,
+            channel,
+        };
+        table(
+            py,
+            self.ask(py, threads, |p| p.explain(neuron, view))?,
+            self.width(),
+        )
     }
 }

@@ -28,15 +28,27 @@ fn distinct(values: &[f32], width: usize, labels: &[i64], weights: &[f64]) -> (V
     let content = |&row: &usize| {
         let numbers = values[row * width..(row + 1) * width].iter();
         // All NaNs are one hole, and −0 is 0.
-        numbers.map(|&x| if x.is_nan() { u32::MAX } else { (x + 0.0).to_bits() }).chain([labels[row] as u32])
+        numbers
+            .map(|&x| {
+                if x.is_nan() {
+                    u32::MAX
+                } else {
+                    (x + 0.0).to_bits()
+                }
+            })
+            .chain([labels[row] as u32])
     };
-    let mut rows: Vec<usize> = (0..labels.len()).filter(|&row| weights[row] > 0.0).collect();
+    let mut rows: Vec<usize> = (0..labels.len())
+        .filter(|&row| weights[row] > 0.0)
+        .collect();
     rows.par_sort_by(|a, b| content(a).cmp(content(b)));
     let mut sums: Vec<f64> = Vec::new();
     let mut places: Vec<i64> = Vec::new();
     for row in rows {
         match places.last() {
-            Some(&last) if content(&(last as usize)).eq(content(&row)) => sums[places.len() - 1] += weights[row],
+            Some(&last) if content(&(last as usize)).eq(content(&row)) => {
+                sums[places.len() - 1] += weights[row]
+            }
             _ => {
                 places.push(row as i64);
                 sums.push(weights[row]);

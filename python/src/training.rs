@@ -12,16 +12,17 @@ use rayon::ThreadPool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use sumout::clusters::class_clusters;
 use sumout::device::{Device, Precision};
-use sumout::images;
 use sumout::model::About;
-use sumout::presets::Preset;
-use sumout::settings::Settings;
-use sumout::start::{LeafStart, start_leaves};
+use sumout::recipes::images;
+use sumout::recipes::presets::Preset;
+use sumout::recipes::tables::{self, ColumnPlan};
 use sumout::structure::{Kind, Structure};
-use sumout::tables::{self, ColumnPlan};
-use sumout::train::{Data, Proceed, Trainer};
+use sumout::training::class_clusters::class_clusters;
+use sumout::training::data::Data;
+use sumout::training::leaf_init::{LeafStart, start_leaves};
+use sumout::training::settings::Settings;
+use sumout::training::trainer::{Proceed, Trainer};
 
 /// How long Python is not heard.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -54,18 +55,33 @@ pub fn train(
     threads: usize,
     heard: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
-    let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
+    let data = Data {
+        values: values.as_slice()?,
+        labels: labels.as_slice()?,
+        weights: weights.as_slice()?,
+    };
     let (pool, device) = (pool(threads)?, ready(device)?);
-    let kind = |&count: &u32| if count == 0 { Kind::Gaussian } else { Kind::Categorical(count) };
+    let kind = |&count: &u32| {
+        if count == 0 {
+            Kind::Gaussian
+        } else {
+            Kind::Categorical(count)
+        }
+    };
     let kinds: Vec<Kind> = categories.iter().map(kind).collect();
     let about: About = parse(about)?;
     let (plan, changes): (Value, Value) = (parse(plan)?, parse(settings)?);
     let trees = trees_of(&plan, data.labels.len(), image_shape.is_some())?;
-    let chosen = py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
+    let chosen =
+        py.detach(|| pool.install(|| suit(&kinds, data.values, image_shape, prior.len(), &plan)))?;
     let settings = laid_over(&chosen.settings, &changes)?;
     let start = |tree: usize| -> PyResult<Trainer> {
-        let settings = Settings { seed: settings.seed + tree as u64, ..settings.clone() };
-        let mut model = sumout::Model::random(chosen.structure.clone(), settings.spread, settings.seed);
+        let settings = Settings {
+            seed: settings.seed + tree as u64,
+            ..settings.clone()
+        };
+        let mut model =
+            sumout::Model::random(chosen.structure.clone(), settings.spread, settings.seed);
         (model.scaling, model.about) = (chosen.scaling.clone(), about.clone());
         model.about.training = history(data.labels.len(), &settings);
         model.set_prior(&prior).map_err(exception)?;
@@ -79,8 +95,19 @@ pub fn train(
     };
     let together = beside.map(|leaves| {
         let finish = tables::finish(&settings, leaves);
-        let generative = if changes.get("generative").is_some() { settings.generative } else { finish.generative };
-        (leaves, Settings { seed: settings.seed + trees as u64, generative, ..finish })
+        let generative = if changes.get("generative").is_some() {
+            settings.generative
+        } else {
+            finish.generative
+        };
+        (
+            leaves,
+            Settings {
+                seed: settings.seed + trees as u64,
+                generative,
+                ..finish
+            },
+        )
     });
     let of_trees = trees.saturating_mul(settings.steps);
     let all = of_trees.saturating_add(together.as_ref().map_or(0, |(_, finish)| finish.steps));
@@ -89,23 +116,44 @@ pub fn train(
         let trainer = py.detach(|| pool.install(|| start(tree)))?;
         py.check_signals()?;
         let before = tree.saturating_mul(settings.steps);
-        models.push(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (before, all))?);
+        models.push(learn(
+            py,
+            trainer,
+            &data,
+            (device, &pool),
+            heard.as_ref(),
+            (before, all),
+        )?);
     }
     let join = || side_by_side(models, &data, together.as_ref(), settings.seed);
     let mut model = py.detach(|| pool.install(join)).map_err(exception)?;
     py.check_signals()?;
     if let Some((_, finish)) = together {
-        let trainer = pool.install(|| Trainer::with_model(model, finish)).map_err(exception)?;
-        model = learn(py, trainer, &data, (device, &pool), heard.as_ref(), (of_trees, all))?;
+        let trainer = pool
+            .install(|| Trainer::with_model(model, finish))
+            .map_err(exception)?;
+        model = learn(
+            py,
+            trainer,
+            &data,
+            (device, &pool),
+            heard.as_ref(),
+            (of_trees, all),
+        )?;
     }
     Model::new(model)?.on(device)
 }
 
 /// How many trees are trained: as the plan says, or as many as suit the rows.
 fn trees_of(plan: &Value, rows: usize, images: bool) -> PyResult<usize> {
-    let usual = if images && rows >= MANY_IMAGES { 1 } else { tables::trees(rows) };
+    let usual = if images && rows >= MANY_IMAGES {
+        1
+    } else {
+        tables::trees(rows)
+    };
     let trees = size(plan, "trees")?.unwrap_or(usual);
-    let wrong = || PyValueError::new_err(format!("trees: expected at most {MOST_TREES}, got {trees}"));
+    let wrong =
+        || PyValueError::new_err(format!("trees: expected at most {MOST_TREES}, got {trees}"));
     (trees <= MOST_TREES).then_some(trees).ok_or_else(wrong)
 }
 
@@ -118,7 +166,9 @@ fn side_by_side(
     seed: u64,
 ) -> sumout::Result<sumout::Model> {
     let mut trees = sumout::Model::mixture(trees)?;
-    let Some((leaves, finish)) = together else { return Ok(trees) };
+    let Some((leaves, finish)) = together else {
+        return Ok(trees);
+    };
     trees.about.training["clusters"] = json!(leaves);
     trees.about.training["finish"] = json!(finish);
     let clusters = class_clusters(&trees, data, leaves, seed)?;
@@ -140,20 +190,39 @@ pub fn go_on(
     threads: usize,
     heard: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
-    let data = Data { values: values.as_slice()?, labels: labels.as_slice()?, weights: weights.as_slice()? };
+    let data = Data {
+        values: values.as_slice()?,
+        labels: labels.as_slice()?,
+        weights: weights.as_slice()?,
+    };
     let (mut model, pool, device) = (model.look(Clone::clone), pool(threads)?, ready(device)?);
     pool.install(|| data.check(&model)).map_err(exception)?;
     model.set_prior(&prior).map_err(exception)?;
     let mut suited = tables::settings(&model.structure.row_kinds(), data.values);
-    let told = [&model.about.training["settings"]["leaves"], &model.about.training["clusters"]];
-    let narrowest = told.into_iter().filter_map(|leaves| LeafStart::deserialize(leaves).ok());
+    let told = [
+        &model.about.training["settings"]["leaves"],
+        &model.about.training["clusters"],
+    ];
+    let narrowest = told
+        .into_iter()
+        .filter_map(|leaves| LeafStart::deserialize(leaves).ok());
     if let Some(leaves) = narrowest.min_by(|a, b| a.floor.total_cmp(&b.floor)) {
         suited.leaves = leaves; // a few rows do not make them wider
     }
     let settings = laid_over(&suited, &parse(settings)?)?;
     let steps = settings.steps;
-    let trainer = pool.install(|| Trainer::with_model(model, settings)).map_err(exception)?;
-    Model::new(learn(py, trainer, &data, (device, &pool), heard.as_ref(), (0, steps))?)?.on(device)
+    let trainer = pool
+        .install(|| Trainer::with_model(model, settings))
+        .map_err(exception)?;
+    Model::new(learn(
+        py,
+        trainer,
+        &data,
+        (device, &pool),
+        heard.as_ref(),
+        (0, steps),
+    )?)?
+    .on(device)
 }
 
 /// Trains to the end; `before` steps of `all` were done by other runs, which are told as one.
@@ -165,7 +234,9 @@ fn learn(
     heard: Option<&Py<PyAny>>,
     (before, all): (usize, usize),
 ) -> PyResult<sumout::Model> {
-    let Settings { steps, generative, .. } = *trainer.settings();
+    let Settings {
+        steps, generative, ..
+    } = *trainer.settings();
     let tell = |py: Python<'_>, step: usize, objective: f64| -> PyResult<()> {
         py.check_signals()?;
         let told = heard.map(|heard| heard.call1(py, (before + step, all, objective)));
@@ -198,7 +269,11 @@ fn learn_on_card(
                 failed = Python::attach(|py| tell(py, progress.step, progress.objective));
                 told = Instant::now();
             }
-            if failed.is_ok() { Proceed::Continue } else { Proceed::Stop }
+            if failed.is_ok() {
+                Proceed::Continue
+            } else {
+                Proceed::Stop
+            }
         })?;
         Ok(trainer.into_model())
     });
@@ -207,7 +282,12 @@ fn learn_on_card(
 }
 
 /// Steps for a moment; the last one's objective a row.
-fn some_steps(trainer: &mut Trainer, data: &Data<'_>, steps: usize, generative: f64) -> sumout::Result<f64> {
+fn some_steps(
+    trainer: &mut Trainer,
+    data: &Data<'_>,
+    steps: usize,
+    generative: f64,
+) -> sumout::Result<f64> {
     let started = Instant::now();
     loop {
         let loss = trainer.advance(data)?;
@@ -229,23 +309,43 @@ fn suit(
     if let Some(shape) = image_shape {
         let mut spec = images::spec(shape.0, shape.1, shape.2);
         spec.components = components.unwrap_or(spec.components);
-        spec.levels.iter_mut().for_each(|level| level.channels = channels.unwrap_or(level.channels));
+        spec.levels
+            .iter_mut()
+            .for_each(|level| level.channels = channels.unwrap_or(level.channels));
         let structure = Structure::image(&spec, classes).map_err(exception)?;
-        return Ok(Preset { structure, ..images::for_images(shape, values, classes).map_err(exception)? });
+        return Ok(Preset {
+            structure,
+            ..images::for_images(shape, values, classes).map_err(exception)?
+        });
     }
     let rows = values.len() / kinds.len();
     let mut columns = ColumnPlan::for_rows(rows);
     columns.components = components.unwrap_or(columns.components);
     columns.channels = channels.map_or(columns.channels, |channels| vec![channels]);
-    let structure = columns.structure(kinds, values, classes).map_err(exception)?;
-    Ok(Preset { structure, settings: tables::settings(kinds, values), scaling: tables::standardise(kinds, values) })
+    let structure = columns
+        .structure(kinds, values, classes)
+        .map_err(exception)?;
+    Ok(Preset {
+        structure,
+        settings: tables::settings(kinds, values),
+        scaling: tables::standardise(kinds, values),
+    })
 }
 
 /// A size that `plan` gives, if it does.
 fn size(plan: &Value, name: &str) -> PyResult<Option<usize>> {
-    let Some(given) = plan.get(name) else { return Ok(None) };
-    let size = given.as_u64().filter(|&size| size > 0).and_then(|size| usize::try_from(size).ok());
-    let wrong = || PyValueError::new_err(format!("{name}: expected a whole number from 1, got {given}"));
+    let Some(given) = plan.get(name) else {
+        return Ok(None);
+    };
+    let size = given
+        .as_u64()
+        .filter(|&size| size > 0)
+        .and_then(|size| usize::try_from(size).ok());
+    let wrong = || {
+        PyValueError::new_err(format!(
+            "{name}: expected a whole number from 1, got {given}"
+        ))
+    };
     size.map(Some).ok_or_else(wrong)
 }
 

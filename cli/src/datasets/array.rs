@@ -106,27 +106,52 @@ impl Array {
     /// Checks that the input, of which the header has been read, can hold what the header claims.
     pub fn new(header: &Header, input: Input) -> Result<Self> {
         let name = input.name.clone();
-        let said = header.dims.iter().map(u64::to_string).collect::<Vec<_>>().join("×");
+        let said = header
+            .dims
+            .iter()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join("×");
         if header.dims.is_empty() {
-            return Err(mistake(format!("{name}: expected rows of numbers, got an array without dimensions")));
+            return Err(mistake(format!(
+                "{name}: expected rows of numbers, got an array without dimensions"
+            )));
         }
         if header.dims[1..].contains(&0) {
-            return Err(mistake(format!("{name}: expected at least one number in a row, got an array of {said}")));
+            return Err(mistake(format!(
+                "{name}: expected at least one number in a row, got an array of {said}"
+            )));
         }
         let size = header.element.size() as u64;
-        let bytes = header.dims.iter().try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
-        let fits = bytes.filter(|&bytes| bytes <= input.justified && usize::try_from(bytes).is_ok());
+        let bytes = header
+            .dims
+            .iter()
+            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
+        let fits =
+            bytes.filter(|&bytes| bytes <= input.justified && usize::try_from(bytes).is_ok());
         // A product of 0 rows can hide dimensions that overflow when multiplied alone.
-        let width = header.dims[1..].iter().try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
+        let width = header.dims[1..]
+            .iter()
+            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
         if fits.is_none() || width.is_none() {
-            let message =
-                format!("{name}: the header promises {said} numbers of {size} bytes, more than the file holds");
+            let message = format!(
+                "{name}: the header promises {said} numbers of {size} bytes, more than the file holds"
+            );
             return Err(mistake(message));
         }
         let dims = header.dims.iter().map(|&dim| dim as usize).collect();
         let (element, big_endian) = (header.element, header.big_endian);
         let storage = Storage::Rows(input);
-        Ok(Self { name, dims, element, big_endian, storage, place: Vec::new(), next: 0, buffer: Vec::new() })
+        Ok(Self {
+            name,
+            dims,
+            element,
+            big_endian,
+            storage,
+            place: Vec::new(),
+            next: 0,
+            buffer: Vec::new(),
+        })
     }
 
     /// Numbers are stored column by column from byte `start` of `source`.
@@ -141,8 +166,13 @@ impl Array {
         self.place = (0..width)
             .map(|stored| {
                 let mut left = stored;
-                let at: Vec<usize> = tail.iter().map(|&dim| (left % dim, left /= dim).0).collect();
-                at.iter().zip(tail).fold(0, |place, (&i, &dim)| place * dim + i)
+                let at: Vec<usize> = tail
+                    .iter()
+                    .map(|&dim| (left % dim, left /= dim).0)
+                    .collect();
+                at.iter()
+                    .zip(tail)
+                    .fold(0, |place, (&i, &dim)| place * dim + i)
             })
             .collect();
         self
@@ -151,11 +181,15 @@ impl Array {
     /// Images whose channels are stored one whole plane after the other: dimensions (rows, channels, height, width)
     /// become (rows, height, width, channels).
     pub fn planes_to_pixels(mut self) -> Self {
-        let [rows, channels, height, width] = self.dims[..] else { return self };
+        let [rows, channels, height, width] = self.dims[..] else {
+            return self;
+        };
         self.dims = vec![rows, height, width, channels];
         if rows > 0 {
             let plane = height * width;
-            self.place = (0..channels * plane).map(|stored| stored % plane * channels + stored / plane).collect();
+            self.place = (0..channels * plane)
+                .map(|stored| stored % plane * channels + stored / plane)
+                .collect();
         }
         self
     }
@@ -174,11 +208,21 @@ impl Array {
     pub fn layout(&self) -> Result<Layout> {
         let shape = match self.dims[1..] {
             [] | [_] => None,
-            [height, width] => Some(Shape { height, width, channels: 1 }),
-            [height, width, channels] => Some(Shape { height, width, channels }),
+            [height, width] => Some(Shape {
+                height,
+                width,
+                channels: 1,
+            }),
+            [height, width, channels] => Some(Shape {
+                height,
+                width,
+                channels,
+            }),
             _ => {
                 let (name, got) = (&self.name, self.dims.len());
-                return Err(mistake(format!("{name}: expected an array of 1 to 4 dimensions, got {got}")));
+                return Err(mistake(format!(
+                    "{name}: expected an array of 1 to 4 dimensions, got {got}"
+                )));
             }
         };
         Ok(Layout::unnamed(self.width(), shape))
@@ -192,7 +236,10 @@ impl Array {
         match &mut self.storage {
             Storage::Rows(input) => {
                 input.fill(&mut self.buffer, count * width * size, "numbers")?;
-                let numbers = self.buffer.chunks_exact(size).map(|bytes| element.value(bytes, big_endian));
+                let numbers = self
+                    .buffer
+                    .chunks_exact(size)
+                    .map(|bytes| element.value(bytes, big_endian));
                 if self.place.is_empty() {
                     values = numbers.collect();
                 } else {
@@ -207,7 +254,9 @@ impl Array {
                 self.buffer.resize(count * size, 0);
                 for (stored, &column) in self.place.iter().enumerate() {
                     let at = *start + ((stored * self.dims[0] + self.next) * size) as u64;
-                    let read = source.seek(SeekFrom::Start(at)).and_then(|_| source.read_exact(&mut self.buffer));
+                    let read = source
+                        .seek(SeekFrom::Start(at))
+                        .and_then(|_| source.read_exact(&mut self.buffer));
                     read.map_err(|error| super::source::damaged(&self.name, error))?;
                     for (row, bytes) in self.buffer.chunks_exact(size).enumerate() {
                         values[row * width + column] = element.value(bytes, big_endian);
@@ -227,7 +276,10 @@ impl Array {
         if let Some(at) = numbers.iter().position(|number| number.is_infinite()) {
             let (row, column) = (first + at / self.width(), at % self.width());
             let expected = "expected a finite number of 32 bits or NaN for missing";
-            let message = format!("{} row {row}, column {column}: {expected}, got {:e}", self.name, values[at]);
+            let message = format!(
+                "{} row {row}, column {column}: {expected}, got {:e}",
+                self.name, values[at]
+            );
             return Err(mistake(message));
         }
         Ok(numbers)
@@ -242,7 +294,11 @@ impl Array {
             whole if (-1.0..1e9).contains(&whole) && whole.fract() == 0.0 => Ok(whole as i64),
             other => {
                 let expected = "expected a class (0, 1, …) or -1 for missing";
-                Err(mistake(format!("{} row {}: {expected}, got {other}", self.name, first + row)))
+                Err(mistake(format!(
+                    "{} row {}: {expected}, got {other}",
+                    self.name,
+                    first + row
+                )))
             }
         };
         values.into_iter().enumerate().map(label).collect()
@@ -262,12 +318,16 @@ pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> R
     if let Some(labels) = &labels {
         if labels.width() != 1 {
             let (name, got) = (&labels.name, labels.width());
-            return Err(mistake(format!("{name}: expected one label for each row, got {got}")));
+            return Err(mistake(format!(
+                "{name}: expected one label for each row, got {got}"
+            )));
         }
         if labels.rows() != values.rows() {
             let (rows, got) = (values.rows(), labels.rows());
-            let message =
-                format!("{}: expected {rows} labels, as many as {} has rows, got {got}", labels.name, values.name);
+            let message = format!(
+                "{}: expected {rows} labels, as many as {} has rows, got {got}",
+                labels.name, values.name
+            );
             return Err(mistake(message));
         }
     }
@@ -281,8 +341,16 @@ pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> R
             return Ok(None);
         }
         let numbers = values.numbers(count)?;
-        let labels = labels.as_mut().map(|labels| labels.labels(count)).transpose()?;
-        Ok(Some(Chunk { first, values: numbers, labels, ..Chunk::default() }))
+        let labels = labels
+            .as_mut()
+            .map(|labels| labels.labels(count))
+            .transpose()?;
+        Ok(Some(Chunk {
+            first,
+            values: numbers,
+            labels,
+            ..Chunk::default()
+        }))
     }))
 }
 
@@ -292,8 +360,19 @@ mod tests {
     use super::*;
 
     fn array(dims: &[u64], element: Element, bytes: &[u8]) -> Result<Array> {
-        let input = Origin::Memory { name: "a".into(), bytes: bytes.into() }.open()?;
-        Array::new(&Header { dims: dims.to_vec(), element, big_endian: false }, input)
+        let input = Origin::Memory {
+            name: "a".into(),
+            bytes: bytes.into(),
+        }
+        .open()?;
+        Array::new(
+            &Header {
+                dims: dims.to_vec(),
+                element,
+                big_endian: false,
+            },
+            input,
+        )
     }
 
     #[test]
@@ -306,8 +385,16 @@ mod tests {
             (Element::I16, &[1, 200], -14335.0),
             (Element::U32, &[1, 0, 0, 200], 3355443201.0),
             (Element::I32, &[255, 255, 255, 255], -1.0),
-            (Element::U64, &[0, 0, 0, 0, 0, 0, 0, 128], 9223372036854775808.0),
-            (Element::I64, &[254, 255, 255, 255, 255, 255, 255, 255], -2.0),
+            (
+                Element::U64,
+                &[0, 0, 0, 0, 0, 0, 0, 128],
+                9223372036854775808.0,
+            ),
+            (
+                Element::I64,
+                &[254, 255, 255, 255, 255, 255, 255, 255],
+                -2.0,
+            ),
             (Element::F32, &1.5f32.to_le_bytes(), 1.5),
             (Element::F64, &(-2.5f64).to_le_bytes(), -2.5),
         ];
@@ -315,7 +402,11 @@ mod tests {
             assert_eq!(element.size(), bytes.len());
             assert_eq!(element.value(bytes, false), value, "{element:?}");
             let backwards: Vec<u8> = bytes.iter().rev().copied().collect();
-            assert_eq!(element.value(&backwards, true), value, "{element:?} big endian");
+            assert_eq!(
+                element.value(&backwards, true),
+                value,
+                "{element:?} big endian"
+            );
         }
     }
 
@@ -325,8 +416,13 @@ mod tests {
         let stored = [0u8, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11];
         let numbers = |count: &[usize]| {
             let source = Box::new(std::io::Cursor::new([&[99], &stored[..]].concat()));
-            let mut array = array(&[2, 3, 2], Element::U8, &stored).unwrap().column_by_column(source, 1);
-            count.iter().flat_map(|&count| array.numbers(count).unwrap()).collect::<Vec<_>>()
+            let mut array = array(&[2, 3, 2], Element::U8, &stored)
+                .unwrap()
+                .column_by_column(source, 1);
+            count
+                .iter()
+                .flat_map(|&count| array.numbers(count).unwrap())
+                .collect::<Vec<_>>()
         };
         let wanted: Vec<f32> = (0..12u8).map(f32::from).collect();
         assert_eq!(numbers(&[2]), wanted);
@@ -335,37 +431,92 @@ mod tests {
 
     #[test]
     fn planes_become_pixels() {
-        let mut images = array(&[1, 2, 1, 3], Element::U8, &[1, 2, 3, 11, 12, 13]).unwrap().planes_to_pixels();
-        assert_eq!(images.layout().unwrap().shape, Some(Shape { height: 1, width: 3, channels: 2 }));
-        assert_eq!(images.numbers(1).unwrap(), [1.0, 11.0, 2.0, 12.0, 3.0, 13.0]);
+        let mut images = array(&[1, 2, 1, 3], Element::U8, &[1, 2, 3, 11, 12, 13])
+            .unwrap()
+            .planes_to_pixels();
+        assert_eq!(
+            images.layout().unwrap().shape,
+            Some(Shape {
+                height: 1,
+                width: 3,
+                channels: 2
+            })
+        );
+        assert_eq!(
+            images.numbers(1).unwrap(),
+            [1.0, 11.0, 2.0, 12.0, 3.0, 13.0]
+        );
     }
 
     #[test]
     fn claims_that_the_file_does_not_justify() {
-        for dims in [&[3u64, 2][..], &[u64::MAX, u64::MAX], &[1 << 40, 1 << 40], &[0, u64::MAX, u64::MAX], &[7]] {
+        for dims in [
+            &[3u64, 2][..],
+            &[u64::MAX, u64::MAX],
+            &[1 << 40, 1 << 40],
+            &[0, u64::MAX, u64::MAX],
+            &[7],
+        ] {
             let error = array(dims, Element::U8, &[0; 5]).err().unwrap().to_string();
             assert!(error.ends_with("more than the file holds"), "{error}");
         }
-        let error = array(&[3, 0], Element::U8, &[0; 5]).err().unwrap().to_string();
-        assert_eq!(error, "a: expected at least one number in a row, got an array of 3×0");
+        let error = array(&[3, 0], Element::U8, &[0; 5])
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(
+            error,
+            "a: expected at least one number in a row, got an array of 3×0"
+        );
         assert!(array(&[], Element::U8, &[0; 5]).is_err());
         let wide = array(&[0, 1 << 50, 2, 3], Element::U8, &[]).unwrap();
         assert_eq!(wide.planes_to_pixels().place.len(), 0);
-        let error = array(&[1, 1, 1, 1, 1], Element::U8, &[0]).unwrap().layout().unwrap_err().to_string();
+        let error = array(&[1, 1, 1, 1, 1], Element::U8, &[0])
+            .unwrap()
+            .layout()
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "a: expected an array of 1 to 4 dimensions, got 5");
     }
 
     #[test]
     fn infinity_and_odd_labels_are_refused_with_their_row() {
-        let bytes: Vec<u8> = [0.0, f64::NAN, 1.0, f64::INFINITY].iter().flat_map(|x: &f64| x.to_le_bytes()).collect();
-        let error = array(&[2, 2], Element::F64, &bytes).unwrap().numbers(2).unwrap_err().to_string();
-        assert_eq!(error, "a row 1, column 1: expected a finite number of 32 bits or NaN for missing, got inf");
+        let bytes: Vec<u8> = [0.0, f64::NAN, 1.0, f64::INFINITY]
+            .iter()
+            .flat_map(|x: &f64| x.to_le_bytes())
+            .collect();
+        let error = array(&[2, 2], Element::F64, &bytes)
+            .unwrap()
+            .numbers(2)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "a row 1, column 1: expected a finite number of 32 bits or NaN for missing, got inf"
+        );
         let large: Vec<u8> = [1e300].iter().flat_map(|x: &f64| x.to_le_bytes()).collect();
-        let error = array(&[1, 1], Element::F64, &large).unwrap().numbers(1).unwrap_err().to_string();
+        let error = array(&[1, 1], Element::F64, &large)
+            .unwrap()
+            .numbers(1)
+            .unwrap_err()
+            .to_string();
         assert!(error.ends_with("got 1e300"), "{error}");
-        assert_eq!(array(&[3], Element::I8, &[0, 255, 7]).unwrap().labels(3).unwrap(), [0, -1, 7]);
-        let error = array(&[2], Element::I8, &[0, 254]).unwrap().labels(2).unwrap_err().to_string();
-        assert_eq!(error, "a row 1: expected a class (0, 1, …) or -1 for missing, got -2");
+        assert_eq!(
+            array(&[3], Element::I8, &[0, 255, 7])
+                .unwrap()
+                .labels(3)
+                .unwrap(),
+            [0, -1, 7]
+        );
+        let error = array(&[2], Element::I8, &[0, 254])
+            .unwrap()
+            .labels(2)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "a row 1: expected a class (0, 1, …) or -1 for missing, got -2"
+        );
     }
 
     #[test]
@@ -381,6 +532,9 @@ mod tests {
         let error = with(&[3, 2], &[0; 6]).unwrap_err().to_string();
         assert_eq!(error, "a: expected one label for each row, got 2");
         let error = with(&[3], &[0, 1, 0, 9]).unwrap_err().to_string();
-        assert_eq!(error, "a: expected the file to end after 3 rows, but more follows");
+        assert_eq!(
+            error,
+            "a: expected the file to end after 3 rows, but more follows"
+        );
     }
 }

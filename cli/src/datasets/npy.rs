@@ -30,25 +30,48 @@ fn preamble(input: &mut Input) -> Result<Preamble> {
     let start: [u8; 8] = input.array("NPY header")?;
     if !start.starts_with(MAGIC) {
         let name = &input.name;
-        return Err(mistake(format!("{name}: expected an NPY array (\\x93NUMPY), got bytes {:02x?}", &start[..6])));
+        return Err(mistake(format!(
+            "{name}: expected an NPY array (\\x93NUMPY), got bytes {:02x?}",
+            &start[..6]
+        )));
     }
     let (length, before) = match start[6] {
-        1 => (u32::from(u16::from_le_bytes(input.array("NPY header")?)), 10),
+        1 => (
+            u32::from(u16::from_le_bytes(input.array("NPY header")?)),
+            10,
+        ),
         2 | 3 => (u32::from_le_bytes(input.array("NPY header")?), 12),
-        other => return Err(mistake(format!("{}: expected NPY version 1, 2 or 3, got {other}", input.name))),
+        other => {
+            return Err(mistake(format!(
+                "{}: expected NPY version 1, 2 or 3, got {other}",
+                input.name
+            )));
+        }
     };
     if length as usize > LONGEST_HEADER {
         let name = &input.name;
-        let message = format!("{name}: expected an NPY header of at most {LONGEST_HEADER} bytes, got {length}");
+        let message = format!(
+            "{name}: expected an NPY header of at most {LONGEST_HEADER} bytes, got {length}"
+        );
         return Err(mistake(message));
     }
     let mut text = Vec::new();
     input.fill(&mut text, length as usize, "NPY header")?;
     let text = String::from_utf8_lossy(&text);
-    let said = Dictionary::parse(&text).map_err(|what| mistake(format!("{}: NPY header: {what}", input.name)))?;
-    let (element, big_endian) = element(&said.descr).map_err(|what| mistake(format!("{}: {what}", input.name)))?;
-    let header = Header { dims: said.shape, element, big_endian };
-    Ok(Preamble { header, fortran: said.fortran, bytes: before + u64::from(length) })
+    let said = Dictionary::parse(&text)
+        .map_err(|what| mistake(format!("{}: NPY header: {what}", input.name)))?;
+    let (element, big_endian) =
+        element(&said.descr).map_err(|what| mistake(format!("{}: {what}", input.name)))?;
+    let header = Header {
+        dims: said.shape,
+        element,
+        big_endian,
+    };
+    Ok(Preamble {
+        header,
+        fortran: said.fortran,
+        bytes: before + u64::from(length),
+    })
 }
 
 /// The element and whether its largest byte comes first.
@@ -85,12 +108,21 @@ struct Dictionary {
 
 impl Dictionary {
     fn parse(text: &str) -> Result<Self, String> {
-        let body = text.trim().strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-        let mut rest = body.ok_or_else(|| format!("expected {{…}}, got '{}'", clip(text)))?.trim();
+        let body = text
+            .trim()
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'));
+        let mut rest = body
+            .ok_or_else(|| format!("expected {{…}}, got '{}'", clip(text)))?
+            .trim();
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         while !rest.is_empty() {
             let (key, after) = quoted(rest)?;
-            rest = after.trim_start().strip_prefix(':').ok_or(format!("expected ':' after '{key}'"))?.trim_start();
+            rest = after
+                .trim_start()
+                .strip_prefix(':')
+                .ok_or(format!("expected ':' after '{key}'"))?
+                .trim_start();
             match key {
                 "descr" => {
                     let (value, after) = quoted(rest).map_err(|_| {
@@ -104,7 +136,12 @@ impl Dictionary {
                     fortran = Some(match word {
                         "True" => true,
                         "False" => false,
-                        _ => return Err(format!("expected True or False for fortran_order, got '{}'", clip(word))),
+                        _ => {
+                            return Err(format!(
+                                "expected True or False for fortran_order, got '{}'",
+                                clip(word)
+                            ));
+                        }
                     });
                     rest = &rest[word.len()..];
                 }
@@ -112,11 +149,24 @@ impl Dictionary {
                     let wrong = || format!("expected a shape such as (3, 4), got '{}'", clip(rest));
                     let inside = rest.strip_prefix('(').ok_or_else(wrong)?;
                     let (inside, after) = inside.split_once(')').ok_or_else(wrong)?;
-                    let numbers = inside.split(',').map(str::trim).filter(|number| !number.is_empty());
-                    shape = Some(numbers.map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?);
+                    let numbers = inside
+                        .split(',')
+                        .map(str::trim)
+                        .filter(|number| !number.is_empty());
+                    shape = Some(
+                        numbers
+                            .map(str::parse)
+                            .collect::<Result<_, _>>()
+                            .map_err(|_| wrong())?,
+                    );
                     rest = after;
                 }
-                _ => return Err(format!("expected descr, fortran_order and shape, got '{}'", clip(key))),
+                _ => {
+                    return Err(format!(
+                        "expected descr, fortran_order and shape, got '{}'",
+                        clip(key)
+                    ));
+                }
             }
             rest = rest.trim_start().strip_prefix(',').unwrap_or(rest).trim();
         }
@@ -132,7 +182,11 @@ impl Dictionary {
 /// A Python string and what follows it.
 fn quoted(text: &str) -> Result<(&str, &str), String> {
     let wrong = || format!("expected a quoted name, got '{}'", clip(text));
-    let quote = text.chars().next().filter(|&c| c == '\'' || c == '"').ok_or_else(wrong)?;
+    let quote = text
+        .chars()
+        .next()
+        .filter(|&c| c == '\'' || c == '"')
+        .ok_or_else(wrong)?;
     text[1..].split_once(quote).ok_or_else(wrong)
 }
 
@@ -143,14 +197,19 @@ fn clip(text: &str) -> String {
 
 /// Reads the header of an array that is a stream, as in an archive: a Fortran one is read into memory.
 pub fn array(mut input: Input) -> Result<Array> {
-    let Preamble { header, fortran, .. } = preamble(&mut input)?;
+    let Preamble {
+        header, fortran, ..
+    } = preamble(&mut input)?;
     if !fortran || header.dims.len() < 2 {
         return Array::new(&header, input);
     }
     // Its rows are spread over the whole stream.
     let name = input.name.clone();
     let justified = input.justified;
-    let checked = Array::new(&header, Input::plain(name.clone(), Box::new(io::empty()), justified))?;
+    let checked = Array::new(
+        &header,
+        Input::plain(name.clone(), Box::new(io::empty()), justified),
+    )?;
     let count = checked.rows() * checked.width() * header.element.size();
     let mut bytes = Vec::new();
     input.fill(&mut bytes, count, "numbers")?;
@@ -162,11 +221,16 @@ pub fn array(mut input: Input) -> Result<Array> {
 pub fn array_of_file(path: &Path) -> Result<Array> {
     let origin = Origin::File(path.to_owned());
     let mut input = origin.open()?;
-    let zipped = !input.peek()?.starts_with(MAGIC) || input.justified != path.metadata().map_or(0, |about| about.len());
+    let zipped = !input.peek()?.starts_with(MAGIC)
+        || input.justified != path.metadata().map_or(0, |about| about.len());
     if zipped {
         return array(input);
     }
-    let Preamble { header, fortran, bytes } = preamble(&mut input)?;
+    let Preamble {
+        header,
+        fortran,
+        bytes,
+    } = preamble(&mut input)?;
     let array = Array::new(&header, input)?;
     if !fortran || header.dims.len() < 2 {
         return Ok(array);
@@ -178,17 +242,27 @@ pub fn array_of_file(path: &Path) -> Result<Array> {
 /// Rows of one array, with the labels beside it if they are there.
 pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
     let values = array_of_file(path)?;
-    let layout = values.layout()?.fitted(request.model.as_ref(), &path.display().to_string())?;
-    let labels = labels_beside(path).map(|path| array_of_file(&path)).transpose()?;
+    let layout = values
+        .layout()?
+        .fitted(request.model.as_ref(), &path.display().to_string())?;
+    let labels = labels_beside(path)
+        .map(|path| array_of_file(&path))
+        .transpose()?;
     stream(values, labels, layout)
 }
 
 /// `y_train.npy` for `X_train.npy`, and `train-labels.npy` or `train_labels.npy` for `train.npy`.
 fn labels_beside(path: &Path) -> Option<PathBuf> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".npy")?;
-    let y = stem.strip_prefix(['X', 'x']).map(|rest| format!("y{rest}.npy"));
-    let names = y.into_iter().chain(["-labels", "_labels"].map(|ending| format!("{stem}{ending}.npy")));
-    names.map(|name| path.with_file_name(name)).find(|path| path.is_file())
+    let y = stem
+        .strip_prefix(['X', 'x'])
+        .map(|rest| format!("y{rest}.npy"));
+    let names = y
+        .into_iter()
+        .chain(["-labels", "_labels"].map(|ending| format!("{stem}{ending}.npy")));
+    names
+        .map(|name| path.with_file_name(name))
+        .find(|path| path.is_file())
 }
 
 /// Room for the header while the number of rows is not known yet; a multiple of 64, as NumPy wants it.
@@ -207,7 +281,13 @@ impl<W: Write + Seek> NpyWriter<W> {
     /// Numbers of 64 bits if `double`, else of 32.
     pub fn new(mut out: W, double: bool, width: usize, shape: Option<Shape>) -> io::Result<Self> {
         out.write_all(&[0; WRITTEN_HEADER])?;
-        Ok(Self { out, double, width, shape, numbers: 0 })
+        Ok(Self {
+            out,
+            double,
+            width,
+            shape,
+            numbers: 0,
+        })
     }
 
     /// The next number.
@@ -223,8 +303,16 @@ impl<W: Write + Seek> NpyWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         let rows = self.numbers / self.width;
         let shape = match self.shape {
-            Some(Shape { height, width, channels: 1 }) => format!("({rows}, {height}, {width})"),
-            Some(Shape { height, width, channels }) => format!("({rows}, {height}, {width}, {channels})"),
+            Some(Shape {
+                height,
+                width,
+                channels: 1,
+            }) => format!("({rows}, {height}, {width})"),
+            Some(Shape {
+                height,
+                width,
+                channels,
+            }) => format!("({rows}, {height}, {width}, {channels})"),
             None => format!("({rows}, {})", self.width),
         };
         let descr = if self.double { "<f8" } else { "<f4" };
@@ -234,7 +322,8 @@ impl<W: Write + Seek> NpyWriter<W> {
         self.out.write_all(MAGIC)?;
         self.out.write_all(&[1, 0])?;
         self.out.write_all(&(room as u16).to_le_bytes())?;
-        self.out.write_all(format!("{text:<width$}\n", width = room - 1).as_bytes())?;
+        self.out
+            .write_all(format!("{text:<width$}\n", width = room - 1).as_bytes())?;
         self.out.flush()?;
         Ok(self.out)
     }
@@ -246,7 +335,9 @@ mod tests {
     use std::fs;
 
     fn data(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data")
+            .join(name)
     }
 
     fn file(version: u8, header: &str, numbers: &[u8]) -> Vec<u8> {
@@ -262,7 +353,13 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<f32>> {
-        let mut array = array(Origin::Memory { name: "a.npy".into(), bytes: bytes.into() }.open()?)?;
+        let mut array = array(
+            Origin::Memory {
+                name: "a.npy".into(),
+                bytes: bytes.into(),
+            }
+            .open()?,
+        )?;
         array.numbers(array.rows())
     }
 
@@ -274,25 +371,55 @@ mod tests {
     fn arrays_of_numpy() {
         for name in ["hole.npy", "fortran.npy"] {
             let rows = open_file(&data(name), &Request::default()).unwrap();
-            assert_eq!(rows.layout.shape, Some(Shape { height: 2, width: 2, channels: 1 }));
+            assert_eq!(
+                rows.layout.shape,
+                Some(Shape {
+                    height: 2,
+                    width: 2,
+                    channels: 1
+                })
+            );
             let values = rows.collect_table().unwrap().values;
             assert!(values[5].is_nan());
             let seen: Vec<f32> = values.iter().copied().filter(|x| !x.is_nan()).collect();
-            assert_eq!(seen, [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0], "{name}");
+            assert_eq!(
+                seen,
+                [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0],
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn labels_lie_beside() {
         let folder = tempfile::tempdir().unwrap();
-        let numbers = file(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1)}", &[5, 6]);
-        let labels = file(1, "{'descr': '|i1', 'fortran_order': False, 'shape': (2,)}", &[1, 255]);
-        for (x, y) in [("X_train", "y_train"), ("train", "train-labels"), ("a", "a_labels")] {
+        let numbers = file(
+            1,
+            "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 1)}",
+            &[5, 6],
+        );
+        let labels = file(
+            1,
+            "{'descr': '|i1', 'fortran_order': False, 'shape': (2,)}",
+            &[1, 255],
+        );
+        for (x, y) in [
+            ("X_train", "y_train"),
+            ("train", "train-labels"),
+            ("a", "a_labels"),
+        ] {
             fs::write(folder.path().join(format!("{x}.npy")), &numbers).unwrap();
             fs::write(folder.path().join(format!("{y}.npy")), &labels).unwrap();
             let path = folder.path().join(format!("{x}.npy"));
-            let table = open_file(&path, &Request::default()).unwrap().collect_table().unwrap();
-            assert_eq!((table.labels, table.values), (Some(vec![1, -1]), vec![5.0, 6.0]), "{x}");
+            let table = open_file(&path, &Request::default())
+                .unwrap()
+                .collect_table()
+                .unwrap();
+            assert_eq!(
+                (table.labels, table.values),
+                (Some(vec![1, -1]), vec![5.0, 6.0]),
+                "{x}"
+            );
         }
     }
 
@@ -300,28 +427,46 @@ mod tests {
     fn headers_as_people_write_them() {
         let header = "{ \"shape\":(2 , 1,), 'fortran_order' :False,'descr':'<i2' }   \n";
         for version in 1..=3 {
-            assert_eq!(read(&file(version, header, &[1, 0, 255, 255])).unwrap(), [1.0, -1.0]);
+            assert_eq!(
+                read(&file(version, header, &[1, 0, 255, 255])).unwrap(),
+                [1.0, -1.0]
+            );
         }
     }
 
     #[test]
     fn nonsense_is_named() {
         let bytes = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-        assert_eq!(bytes(b""), "a.npy: expected 8 bytes of NPY header, but the file ends after 0");
+        assert_eq!(
+            bytes(b""),
+            "a.npy: expected 8 bytes of NPY header, but the file ends after 0"
+        );
         assert_eq!(
             bytes(b"x0,x1\n1,2\n"),
             "a.npy: expected an NPY array (\\x93NUMPY), got bytes [78, 30, 2c, 78, 31, 0a]"
         );
-        assert_eq!(bytes(&file(9, "", &[])), "a.npy: expected NPY version 1, 2 or 3, got 9");
+        assert_eq!(
+            bytes(&file(9, "", &[])),
+            "a.npy: expected NPY version 1, 2 or 3, got 9"
+        );
         let mut long = file(2, "", &[]);
         long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(bytes(&long), "a.npy: expected an NPY header of at most 65536 bytes, got 4294967295");
-        assert_eq!(says("hello"), "a.npy: NPY header: expected {…}, got 'hello'");
+        assert_eq!(
+            bytes(&long),
+            "a.npy: expected an NPY header of at most 65536 bytes, got 4294967295"
+        );
+        assert_eq!(
+            says("hello"),
+            "a.npy: NPY header: expected {…}, got 'hello'"
+        );
         assert_eq!(
             says("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}"),
             "a.npy: expected numbers of type f4, f8, u1, u2, u4, u8, i1, i2, i4, i8 or b1, got '<c8'"
         );
-        assert!(says("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}").contains("got [('a'"));
+        assert!(
+            says("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}")
+                .contains("got [('a'")
+        );
         assert_eq!(
             says("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}"),
             "a.npy: NPY header: expected True or False for fortran_order, got 'Maybe'"
@@ -339,7 +484,9 @@ mod tests {
             "a.npy: NPY header: expected descr, fortran_order and shape, got 'os.system'"
         );
         for order in ["True", "False"] {
-            let huge = format!("{{'descr': '<f8', 'fortran_order': {order}, 'shape': (4294967296, 4294967295)}}");
+            let huge = format!(
+                "{{'descr': '<f8', 'fortran_order': {order}, 'shape': (4294967296, 4294967295)}}"
+            );
             assert!(says(&huge).ends_with("more than the file holds"), "{order}");
         }
         assert!(says("{'descr': '', 'fortran_order': False, 'shape': ()}").contains("got ''"));
@@ -348,14 +495,23 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let shape = Shape { height: 1, width: 2, channels: 1 };
+        let shape = Shape {
+            height: 1,
+            width: 2,
+            channels: 1,
+        };
         for (double, shape) in [(false, Some(shape)), (true, None)] {
             let mut writer = NpyWriter::new(Cursor::new(Vec::new()), double, 2, shape).unwrap();
-            [1.5, f64::NAN, -3.0, 0.1].into_iter().for_each(|x| writer.push(x).unwrap());
+            [1.5, f64::NAN, -3.0, 0.1]
+                .into_iter()
+                .for_each(|x| writer.push(x).unwrap());
             let bytes = writer.finish().unwrap().into_inner();
             assert_eq!(bytes.len(), 128 + 4 * if double { 8 } else { 4 });
             let values = read(&bytes).unwrap();
-            assert_eq!((values[0], values[1].is_nan(), values[2], values[3]), (1.5, true, -3.0, 0.1));
+            assert_eq!(
+                (values[0], values[1].is_nan(), values[2], values[3]),
+                (1.5, true, -3.0, 0.1)
+            );
         }
     }
 }

@@ -38,11 +38,15 @@ struct Entry {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?)))
+    Some(u64::from(u16::from_le_bytes(
+        *bytes.get(at..)?.first_chunk()?,
+    )))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)))
+    Some(u64::from(u32::from_le_bytes(
+        *bytes.get(at..)?.first_chunk()?,
+    )))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
@@ -62,18 +66,31 @@ fn find_list(file: &mut File, length: u64) -> io::Result<Option<(u64, u64)>> {
     // The end is 22 bytes and a comment of at most 65,535.
     let from = length.saturating_sub(22 + 65_535);
     let tail = bytes_at(file, from, length - from)?;
-    let Some(at) = tail.windows(4).rposition(|window| window == END) else { return Ok(None) };
+    let Some(at) = tail.windows(4).rposition(|window| window == END) else {
+        return Ok(None);
+    };
     let end = &tail[at..];
-    let (Some(size), Some(place)) = (u32_at(end, 12), u32_at(end, 16)) else { return Ok(None) };
+    let (Some(size), Some(place)) = (u32_at(end, 12), u32_at(end, 16)) else {
+        return Ok(None);
+    };
     if size < u64::from(u32::MAX) && place < u64::from(u32::MAX) {
         return Ok(Some((place, size)));
     }
-    let Some(pointer) = at.checked_sub(20).map(|at| &tail[at..]).filter(|tail| tail.starts_with(&END_64_PLACE)) else {
+    let Some(pointer) = at
+        .checked_sub(20)
+        .map(|at| &tail[at..])
+        .filter(|tail| tail.starts_with(&END_64_PLACE))
+    else {
         return Ok(None);
     };
-    let Some(place) = u64_at(pointer, 8).filter(|&place| place < length) else { return Ok(None) };
+    let Some(place) = u64_at(pointer, 8).filter(|&place| place < length) else {
+        return Ok(None);
+    };
     let large = bytes_at(file, place, 56)?;
-    let found = large.starts_with(&END_64).then(|| u64_at(&large, 48).zip(u64_at(&large, 40))).flatten();
+    let found = large
+        .starts_with(&END_64)
+        .then(|| u64_at(&large, 48).zip(u64_at(&large, 40)))
+        .flatten();
     Ok(found)
 }
 
@@ -102,7 +119,17 @@ fn parse_entry(list: &[u8]) -> Option<(Entry, usize)> {
         _ => return None,
     };
     let locked = u16_at(list, 8)? & 1 == 1;
-    (!locked).then_some((Entry { name, deflated, crc: u32_at(list, 16)? as u32, packed, size, at }, length))
+    (!locked).then_some((
+        Entry {
+            name,
+            deflated,
+            crc: u32_at(list, 16)? as u32,
+            packed,
+            size,
+            at,
+        },
+        length,
+    ))
 }
 
 /// An archive and what is in it.
@@ -120,11 +147,13 @@ impl Archive {
         let mut file = File::open(path).map_err(fails)?;
         let length = file.metadata().map_err(fails)?.len();
         let list = find_list(&mut file, length).map_err(fails)?;
-        let sound =
-            list.filter(|&(at, size)| size <= LONGEST_LIST && at.checked_add(size).is_some_and(|end| end <= length));
+        let sound = list.filter(|&(at, size)| {
+            size <= LONGEST_LIST && at.checked_add(size).is_some_and(|end| end <= length)
+        });
         let Some((at, size)) = sound else {
-            let message =
-                format!("{name}: expected an NPZ archive, got a file without a sound list of entries at its end");
+            let message = format!(
+                "{name}: expected an NPZ archive, got a file without a sound list of entries at its end"
+            );
             return Err(mistake(message));
         };
         let list = bytes_at(&mut file, at, size).map_err(fails)?;
@@ -141,12 +170,21 @@ impl Archive {
             entries.push(entry);
             rest = &rest[length..];
         }
-        Ok(Self { name, path: path.to_owned(), length, entries })
+        Ok(Self {
+            name,
+            path: path.to_owned(),
+            length,
+            entries,
+        })
     }
 
     /// The entry with one of these names.
     fn find(&self, names: &[String]) -> Option<&Entry> {
-        names.iter().find_map(|name| self.entries.iter().find(|entry| entry.name.strip_suffix(".npy") == Some(name)))
+        names.iter().find_map(|name| {
+            self.entries
+                .iter()
+                .find(|entry| entry.name.strip_suffix(".npy") == Some(name))
+        })
     }
 
     /// The bytes of an entry.
@@ -156,13 +194,23 @@ impl Archive {
         let mut file = File::open(&self.path).map_err(fails)?;
         // A place beyond the end reads as nothing.
         let local = bytes_at(&mut file, entry.at.min(self.length), 30).map_err(fails)?;
-        let lengths = u16_at(&local, 26).zip(u16_at(&local, 28)).filter(|_| local.starts_with(MAGIC));
+        let lengths = u16_at(&local, 26)
+            .zip(u16_at(&local, 28))
+            .filter(|_| local.starts_with(MAGIC));
         let start = lengths.and_then(|(name, extra)| entry.at.checked_add(30 + name + extra));
-        let end = start.and_then(|start| start.checked_add(entry.packed)).filter(|&end| end <= self.length);
+        let end = start
+            .and_then(|start| start.checked_add(entry.packed))
+            .filter(|&end| end <= self.length);
         let (Some(start), Some(_)) = (start, end) else {
-            return Err(mistake(format!("{name}: the archive is damaged: the entry is not where the list says")));
+            return Err(mistake(format!(
+                "{name}: the archive is damaged: the entry is not where the list says"
+            )));
         };
-        let most = if entry.deflated { entry.packed.saturating_mul(MOST_INFLATION) } else { entry.packed };
+        let most = if entry.deflated {
+            entry.packed.saturating_mul(MOST_INFLATION)
+        } else {
+            entry.packed
+        };
         if entry.size > most {
             let (size, packed) = (entry.size, entry.packed);
             return Err(mistake(format!(
@@ -171,10 +219,21 @@ impl Archive {
         }
         file.seek(SeekFrom::Start(start)).map_err(fails)?;
         let packed = BufReader::with_capacity(1 << 16, file.take(entry.packed));
-        let bytes: Box<dyn Read + Send> =
-            if entry.deflated { Box::new(DeflateDecoder::new(packed)) } else { Box::new(packed) };
-        let checked = Checked { bytes: bytes.take(entry.size), crc: Crc::new(), expected: entry.crc };
-        Ok(Input::plain(name, Box::new(BufReader::with_capacity(1 << 16, checked)), entry.size))
+        let bytes: Box<dyn Read + Send> = if entry.deflated {
+            Box::new(DeflateDecoder::new(packed))
+        } else {
+            Box::new(packed)
+        };
+        let checked = Checked {
+            bytes: bytes.take(entry.size),
+            crc: Crc::new(),
+            expected: entry.crc,
+        };
+        Ok(Input::plain(
+            name,
+            Box::new(BufReader::with_capacity(1 << 16, checked)),
+            entry.size,
+        ))
     }
 }
 
@@ -201,21 +260,42 @@ impl<R: Read> Read for Checked<R> {
 fn names_of(plain: &[&str], split: Split) -> Vec<String> {
     let halves = plain.iter().map(|name| format!("{name}_{}", split.word()));
     let other_way = plain.iter().map(|name| format!("{}_{name}", split.word()));
-    halves.chain(other_way).chain(plain.iter().map(|&name| name.to_owned())).collect()
+    halves
+        .chain(other_way)
+        .chain(plain.iter().map(|&name| name.to_owned()))
+        .collect()
 }
 
 /// Rows from X (or x, data, images), labels from y (or Y, labels, label, target).
 pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
     let archive = Archive::open(path)?;
-    let Some(entry) = archive.find(&names_of(&["X", "x", "data", "images", "arr_0"], request.split)) else {
-        let names: Vec<&str> = archive.entries.iter().map(|entry| entry.name.trim_end_matches(".npy")).collect();
-        let message = format!("{}: expected an array X, x, data or images, got {}", archive.name, some_of(&names));
+    let Some(entry) = archive.find(&names_of(
+        &["X", "x", "data", "images", "arr_0"],
+        request.split,
+    )) else {
+        let names: Vec<&str> = archive
+            .entries
+            .iter()
+            .map(|entry| entry.name.trim_end_matches(".npy"))
+            .collect();
+        let message = format!(
+            "{}: expected an array X, x, data or images, got {}",
+            archive.name,
+            some_of(&names)
+        );
         return Err(mistake(message));
     };
     let values = npy::array(archive.input(entry)?)?;
-    let labels = archive.find(&names_of(&["y", "Y", "labels", "label", "target"], request.split));
-    let labels = labels.map(|entry| npy::array(archive.input(entry)?)).transpose()?;
-    let layout = values.layout()?.fitted(request.model.as_ref(), &archive.name)?;
+    let labels = archive.find(&names_of(
+        &["y", "Y", "labels", "label", "target"],
+        request.split,
+    ));
+    let labels = labels
+        .map(|entry| npy::array(archive.input(entry)?))
+        .transpose()?;
+    let layout = values
+        .layout()?
+        .fitted(request.model.as_ref(), &archive.name)?;
     stream(values, labels, layout)
 }
 
@@ -225,7 +305,9 @@ mod tests {
     use std::fs;
 
     fn data(name: &str) -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data")
+            .join(name)
     }
 
     #[test]
@@ -245,7 +327,13 @@ mod tests {
                 continue;
             }
             let values = array.unwrap().numbers(3).unwrap();
-            let wanted = (0..12u8).map(|i| if entry.name == "b1.npy" { f32::from(i.min(1)) } else { f32::from(i) });
+            let wanted = (0..12u8).map(|i| {
+                if entry.name == "b1.npy" {
+                    f32::from(i.min(1))
+                } else {
+                    f32::from(i)
+                }
+            });
             assert_eq!(values, wanted.collect::<Vec<_>>(), "{}", entry.name);
         }
     }
@@ -253,14 +341,26 @@ mod tests {
     #[test]
     fn halves_and_labels() {
         let read = |split| {
-            let request = Request { split, ..Request::default() };
-            open_file(&data("halves.npz"), &request).unwrap().collect_table().unwrap()
+            let request = Request {
+                split,
+                ..Request::default()
+            };
+            open_file(&data("halves.npz"), &request)
+                .unwrap()
+                .collect_table()
+                .unwrap()
         };
         let train = read(Split::Train);
         assert_eq!((train.rows(), train.labels), (3, Some(vec![2, 0, 1])));
-        assert_eq!((train.values[4], train.values[5].is_nan(), train.values[6]), (4.0, true, 6.0));
+        assert_eq!(
+            (train.values[4], train.values[5].is_nan(), train.values[6]),
+            (4.0, true, 6.0)
+        );
         let test = read(Split::Test);
-        assert_eq!((test.values, test.labels), (vec![0.0, 1.0, 2.0, 3.0], Some(vec![-1])));
+        assert_eq!(
+            (test.values, test.labels),
+            (vec![0.0, 1.0, 2.0, 3.0], Some(vec![-1]))
+        );
     }
 
     /// What is said about a changed copy of an archive.
@@ -270,12 +370,23 @@ mod tests {
         let mut bytes = fs::read(data(name)).unwrap();
         change(&mut bytes);
         fs::write(&path, bytes).unwrap();
-        let read = open_file(&path, &Request::default()).and_then(Rows::collect_table).map(drop);
-        read.map_err(|error| mistake(error.to_string().replace(&format!("{}/", folder.path().display()), "")))
+        let read = open_file(&path, &Request::default())
+            .and_then(Rows::collect_table)
+            .map(drop);
+        read.map_err(|error| {
+            mistake(
+                error
+                    .to_string()
+                    .replace(&format!("{}/", folder.path().display()), ""),
+            )
+        })
     }
 
     fn position(bytes: &[u8], wanted: &[u8]) -> usize {
-        bytes.windows(wanted.len()).position(|window| window == wanted).unwrap()
+        bytes
+            .windows(wanted.len())
+            .position(|window| window == wanted)
+            .unwrap()
     }
 
     #[test]
@@ -286,28 +397,51 @@ mod tests {
             "a.npz: expected an array X, x, data or images, got f4, f8, u1, u2, u4, u8, i1, i2, … (14 in all)"
         );
         says("halves.npz", |_| ()).unwrap();
-        let error = says("halves.npz", |bytes| bytes.truncate(700)).unwrap_err().to_string();
-        assert_eq!(error, "a.npz: expected an NPZ archive, got a file without a sound list of entries at its end");
+        let error = says("halves.npz", |bytes| bytes.truncate(700))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "a.npz: expected an NPZ archive, got a file without a sound list of entries at its end"
+        );
         let error = says("halves.npz", |bytes| {
             let at = position(bytes, &LISTED);
             bytes[at + 16] ^= 1; // the checksum
         });
-        assert_eq!(error.unwrap_err().to_string(), "a.npz (X_train.npy): damaged: the checksum does not match");
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "a.npz (X_train.npy): damaged: the checksum does not match"
+        );
         let error = says("halves.npz", |bytes| {
             let at = position(bytes, &LISTED);
             bytes[at + 24..at + 28].copy_from_slice(&(u32::MAX - 1).to_le_bytes()); // the size
         });
-        assert!(error.unwrap_err().to_string().ends_with("which is impossible"));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .ends_with("which is impossible")
+        );
         let error = says("halves.npz", |bytes| {
             let at = position(bytes, &LISTED);
             bytes[at + 42] = 77; // the place
         });
-        assert!(error.unwrap_err().to_string().ends_with("the entry is not where the list says"));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .ends_with("the entry is not where the list says")
+        );
         let error = says("halves.npz", |bytes| {
             let at = position(bytes, &LISTED);
             bytes[at + 10] = 12; // bzip2
         });
-        assert!(error.unwrap_err().to_string().starts_with("a.npz: entry 0 of the archive is damaged, locked"));
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .starts_with("a.npz: entry 0 of the archive is damaged, locked")
+        );
     }
 
     #[test]
@@ -321,9 +455,14 @@ mod tests {
         entry[30] = 28;
         entry.push(b'X');
         entry.extend([1, 0, 24, 0]);
-        [5u64 << 32, 6 << 32, 7 << 32].iter().for_each(|field| entry.extend(field.to_le_bytes()));
+        [5u64 << 32, 6 << 32, 7 << 32]
+            .iter()
+            .for_each(|field| entry.extend(field.to_le_bytes()));
         let (parsed, length) = parse_entry(&entry).unwrap();
-        assert_eq!((parsed.size, parsed.packed, parsed.at, length), (5 << 32, 6 << 32, 7 << 32, 75));
+        assert_eq!(
+            (parsed.size, parsed.packed, parsed.at, length),
+            (5 << 32, 6 << 32, 7 << 32, 75)
+        );
         for cut in 0..entry.len() {
             assert!(parse_entry(&entry[..cut]).is_none(), "cut at {cut}");
         }

@@ -34,14 +34,20 @@ impl OutputFormat {
         if path == "-" {
             return Ok(Self::Csv);
         }
-        let ending = Path::new(path).extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let ending = Path::new(path)
+            .extension()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_ascii_lowercase();
         match ending.as_str() {
             "csv" => Ok(Self::Csv),
             "jsonl" | "ndjson" => Ok(Self::JsonLines),
             "npy" => Ok(Self::Npy),
             "png" => Ok(Self::Png),
             "parquet" => Ok(Self::Parquet),
-            _ => Err(mistake(format!("{path}: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"))),
+            _ => Err(mistake(format!(
+                "{path}: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"
+            ))),
         }
     }
 }
@@ -86,9 +92,16 @@ pub struct Output {
 impl Output {
     /// Starts a file for rows of these columns; a shape says that their numbers are an image, and whether they run to 1, not
     /// to 255.
-    pub fn create(path: &str, format: OutputFormat, fields: Vec<Field>, image: Option<(Shape, bool)>) -> Result<Self> {
+    pub fn create(
+        path: &str,
+        format: OutputFormat,
+        fields: Vec<Field>,
+        image: Option<(Shape, bool)>,
+    ) -> Result<Self> {
         let staged = || match path {
-            "-" => Err(mistake("expected a file for this format, got standard output, which takes CSV or JSON lines")),
+            "-" => Err(mistake(
+                "expected a file for this format, got standard output, which takes CSV or JSON lines",
+            )),
             _ => Staged::create(Path::new(path)),
         };
         let target = || match path {
@@ -107,19 +120,30 @@ impl Output {
             OutputFormat::Npy => {
                 if let Some(text) = fields.iter().find(|field| field.kind == FieldKind::Text) {
                     let name = &text.name;
-                    let message =
-                        format!("{path}: NPY holds numbers only, and column '{name}' is text; use CSV or JSON lines");
+                    let message = format!(
+                        "{path}: NPY holds numbers only, and column '{name}' is text; use CSV or JSON lines"
+                    );
                     return Err(mistake(message));
                 }
-                let double = fields.iter().any(|field| matches!(field.kind, FieldKind::Double | FieldKind::Whole));
-                let shape = image.map(|(shape, _)| shape).filter(|shape| shape.numbers() == fields.len());
+                let double = fields
+                    .iter()
+                    .any(|field| matches!(field.kind, FieldKind::Double | FieldKind::Whole));
+                let shape = image
+                    .map(|(shape, _)| shape)
+                    .filter(|shape| shape.numbers() == fields.len());
                 let writer = NpyWriter::new(BufWriter::new(staged()?), double, fields.len(), shape);
                 Body::Npy(writer.with_context(failed)?)
             }
             OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, staged()?),
-            OutputFormat::Parquet => Body::Parquet(Box::new(ParquetWriter::create(path, staged()?, &fields)?)),
+            OutputFormat::Parquet => {
+                Body::Parquet(Box::new(ParquetWriter::create(path, staged()?, &fields)?))
+            }
         };
-        Ok(Self { path: path.to_owned(), fields, body })
+        Ok(Self {
+            path: path.to_owned(),
+            fields,
+            body,
+        })
     }
 
     /// Writes a row: one value for each column.
@@ -127,7 +151,10 @@ impl Output {
         debug_assert_eq!(values.len(), self.fields.len());
         let path = &self.path;
         let failed = || cannot_write(path);
-        let shown = values.iter().zip(&self.fields).map(|(value, field)| (value.shown(&field.kind), field));
+        let shown = values
+            .iter()
+            .zip(&self.fields)
+            .map(|(value, field)| (value.shown(&field.kind), field));
         match &mut self.body {
             Body::Csv(out) => {
                 let cells = shown.map(|(value, _)| match value {
@@ -138,11 +165,18 @@ impl Output {
                     Value::Text(text) => text.to_owned(),
                     Value::Json(text) => plain_json(text).unwrap_or_default(),
                 });
-                out.write_record(cells).map_err(io_error).with_context(failed)
+                out.write_record(cells)
+                    .map_err(io_error)
+                    .with_context(failed)
             }
             Body::JsonLines(out) => json_line(out, shown).with_context(failed),
-            Body::Npy(out) => values.iter().try_for_each(|value| out.push(value.number())).with_context(failed),
-            Body::Png(grid, _) => values.iter().try_for_each(|value| grid.push(value.number())),
+            Body::Npy(out) => values
+                .iter()
+                .try_for_each(|value| out.push(value.number()))
+                .with_context(failed),
+            Body::Png(grid, _) => values
+                .iter()
+                .try_for_each(|value| grid.push(value.number())),
             Body::Parquet(out) => out.row(values),
         }
     }
@@ -163,7 +197,10 @@ impl Output {
         let path = self.path;
         let failed = || cannot_write(&path);
         let mut target = match self.body {
-            Body::Csv(out) => out.into_inner().map_err(|error| error.into_error()).with_context(failed)?,
+            Body::Csv(out) => out
+                .into_inner()
+                .map_err(|error| error.into_error())
+                .with_context(failed)?,
             Body::JsonLines(out) => out,
             Body::Npy(out) => Target::File(out.finish().with_context(failed)?),
             Body::Png(grid, mut staged) => {
@@ -178,13 +215,20 @@ impl Output {
         target.flush().with_context(failed)?;
         match target {
             Target::Stdout(_) => Ok(()),
-            Target::File(out) => out.into_inner().map_err(|error| error.into_error()).with_context(failed)?.commit(),
+            Target::File(out) => out
+                .into_inner()
+                .map_err(|error| error.into_error())
+                .with_context(failed)?
+                .commit(),
         }
     }
 }
 
 fn cannot_write(path: &str) -> String {
-    format!("cannot write {}", if path == "-" { "standard output" } else { path })
+    format!(
+        "cannot write {}",
+        if path == "-" { "standard output" } else { path }
+    )
 }
 
 /// The error of the system inside one of the csv crate, which hides it from those who look for a closed pipe.
@@ -195,7 +239,10 @@ fn io_error(error: csv::Error) -> io::Error {
     }
 }
 
-fn json_line<'a>(out: &mut Target, cells: impl Iterator<Item = (Value<'a>, &'a Field)>) -> io::Result<()> {
+fn json_line<'a>(
+    out: &mut Target,
+    cells: impl Iterator<Item = (Value<'a>, &'a Field)>,
+) -> io::Result<()> {
     let mut line = Vec::new();
     for (i, (value, field)) in cells.enumerate() {
         line.push(if i == 0 { b'{' } else { b',' });
@@ -227,7 +274,9 @@ pub fn fields_of(layout: &Layout) -> Vec<Field> {
         Some(ColumnKind::Categorical(names)) => FieldKind::Category(names.clone()),
         _ => FieldKind::Single,
     };
-    (0..layout.width).map(|column| Field::new(layout.name(column), kind(column))).collect()
+    (0..layout.width)
+        .map(|column| Field::new(layout.name(column), kind(column)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -249,7 +298,8 @@ mod tests {
     fn written(name: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name).display().to_string();
-        let mut out = Output::create(&path, OutputFormat::of(&path).unwrap(), fields(), None).unwrap();
+        let mut out =
+            Output::create(&path, OutputFormat::of(&path).unwrap(), fields(), None).unwrap();
         let third = -1.0 / 3.0;
         out.row(&[
             Value::Text("x \"y\""),
@@ -259,9 +309,18 @@ mod tests {
             Value::Single(1.0),
         ])
         .unwrap();
-        out.row(&[Value::Missing, Value::Single(f32::NAN), Value::Double(f64::NAN), Value::Missing, Value::Missing])
-            .unwrap();
-        assert!(!Path::new(&path).exists(), "nothing is there before it is finished");
+        out.row(&[
+            Value::Missing,
+            Value::Single(f32::NAN),
+            Value::Double(f64::NAN),
+            Value::Missing,
+            Value::Missing,
+        ])
+        .unwrap();
+        assert!(
+            !Path::new(&path).exists(),
+            "nothing is there before it is finished"
+        );
         out.finish().unwrap();
         fs::read_to_string(path).unwrap()
     }
@@ -283,38 +342,72 @@ mod tests {
     fn what_is_written_is_read() {
         let colour = ColumnKind::Categorical(vec!["blue".into(), "red".into()]);
         let columns = vec![
-            Column { name: "x".into(), kind: ColumnKind::Numeric },
-            Column { name: "colour".into(), kind: colour },
+            Column {
+                name: "x".into(),
+                kind: ColumnKind::Numeric,
+            },
+            Column {
+                name: "colour".into(),
+                kind: colour,
+            },
         ];
-        let layout = Layout { width: 2, columns, ..Layout::default() };
+        let layout = Layout {
+            width: 2,
+            columns,
+            ..Layout::default()
+        };
         let values = [0.25, 1.0, f32::NAN, 0.0, 7.0, f32::NAN];
         let folder = tempfile::tempdir().unwrap();
         for ending in ["csv", "jsonl", "npy"] {
-            let path = folder.path().join(format!("a.{ending}")).display().to_string();
+            let path = folder
+                .path()
+                .join(format!("a.{ending}"))
+                .display()
+                .to_string();
             let format = OutputFormat::of(&path).unwrap();
             let mut out = Output::create(&path, format, fields_of(&layout), None).unwrap();
             out.numbers(&values).unwrap();
             out.finish().unwrap();
-            let request = Request { model: Some(layout.clone()), ..Request::default() };
+            let request = Request {
+                model: Some(layout.clone()),
+                ..Request::default()
+            };
             let table = datasets::read(&path, &request).unwrap();
             let same = |a: &f32, b: &f32| a == b || a.is_nan() && b.is_nan();
-            assert!(table.values.iter().zip(&values).all(|(a, b)| same(a, b)), "{ending}: {:?}", table.values);
+            assert!(
+                table.values.iter().zip(&values).all(|(a, b)| same(a, b)),
+                "{ending}: {:?}",
+                table.values
+            );
         }
     }
 
     #[test]
     fn images_stay_images() {
-        let shape = Shape { height: 1, width: 2, channels: 1 };
+        let shape = Shape {
+            height: 1,
+            width: 2,
+            channels: 1,
+        };
         let layout = Layout::unnamed(2, Some(shape));
         let folder = tempfile::tempdir().unwrap();
         for ending in ["npy", "png"] {
-            let path = folder.path().join(format!("a.{ending}")).display().to_string();
+            let path = folder
+                .path()
+                .join(format!("a.{ending}"))
+                .display()
+                .to_string();
             let format = OutputFormat::of(&path).unwrap();
-            let mut out = Output::create(&path, format, fields_of(&layout), Some((shape, false))).unwrap();
+            let mut out =
+                Output::create(&path, format, fields_of(&layout), Some((shape, false))).unwrap();
             out.numbers(&[3.0, 250.0]).unwrap();
             out.finish().unwrap();
             let table = datasets::read(&path, &Request::default()).unwrap();
-            assert_eq!((table.layout.shape, table.values), (Some(shape), vec![3.0, 250.0]), "{ending}");
+            assert_eq!(
+                (table.layout.shape, table.values),
+                (Some(shape), vec![3.0, 250.0]),
+                "{ending}"
+            );
         }
     }
 
@@ -323,15 +416,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let says = |name: &str| {
             let path = folder.path().join(name).display().to_string();
-            let made = OutputFormat::of(&path).and_then(|format| Output::create(&path, format, fields(), None));
-            made.err().unwrap().to_string().replace(&folder.path().display().to_string(), "~")
+            let made = OutputFormat::of(&path)
+                .and_then(|format| Output::create(&path, format, fields(), None));
+            made.err()
+                .unwrap()
+                .to_string()
+                .replace(&folder.path().display().to_string(), "~")
         };
-        assert_eq!(says("a.xlsx"), "~/a.xlsx: expected a name ending in .csv, .jsonl, .npy, .png or .parquet");
-        assert_eq!(says("a.npy"), "~/a.npy: NPY holds numbers only, and column 'name' is text; use CSV or JSON lines");
-        assert_eq!(says("a.png"), "~/a.png: expected images, got rows of 5 numbers; use CSV or NPY");
+        assert_eq!(
+            says("a.xlsx"),
+            "~/a.xlsx: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"
+        );
+        assert_eq!(
+            says("a.npy"),
+            "~/a.npy: NPY holds numbers only, and column 'name' is text; use CSV or JSON lines"
+        );
+        assert_eq!(
+            says("a.png"),
+            "~/a.png: expected images, got rows of 5 numbers; use CSV or NPY"
+        );
         assert!(says("none/a.csv").starts_with("cannot write ~/none/a.csv: there is no folder"));
-        let error = Output::create("-", OutputFormat::Npy, vec![], None).err().unwrap().to_string();
-        assert_eq!(error, "expected a file for this format, got standard output, which takes CSV or JSON lines");
+        let error = Output::create("-", OutputFormat::Npy, vec![], None)
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(
+            error,
+            "expected a file for this format, got standard output, which takes CSV or JSON lines"
+        );
         let path = folder.path().join("a.csv").display().to_string();
         drop(Output::create(&path, OutputFormat::Csv, fields(), None).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -342,10 +454,20 @@ mod tests {
     fn without_parquet_a_message_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.parquet").display().to_string();
-        let error = Output::create(&path, OutputFormat::Parquet, fields(), None).err().unwrap().to_string();
-        assert!(error.contains("this build has no Parquet; build it with `cargo build --release --features parquet`"));
+        let error = Output::create(&path, OutputFormat::Parquet, fields(), None)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(
+            "this build has no Parquet; build it with `cargo build --release --features parquet`"
+        ));
         fs::write(&path, "PAR1").unwrap();
-        let error = datasets::read(&path, &Request::default()).unwrap_err().to_string();
-        assert!(error.contains("a.parquet: this build has no Parquet"), "{error}");
+        let error = datasets::read(&path, &Request::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("a.parquet: this build has no Parquet"),
+            "{error}"
+        );
     }
 }

@@ -24,27 +24,49 @@ pub struct Holes {
 impl Holes {
     /// These texts too; one that is a number stands for all ways to write it.
     pub fn and(named: &[String]) -> Self {
-        Self { named: named.to_vec(), numbers: named.iter().filter_map(|text| text.parse().ok()).collect() }
+        Self {
+            named: named.to_vec(),
+            numbers: named.iter().filter_map(|text| text.parse().ok()).collect(),
+        }
     }
 
     /// A cell of text.
     pub fn cell<'a>(&self, text: &'a str) -> Cell<'a> {
         let text = text.trim();
-        let usual = ["", "NA", "N/A", "NaN", "null"].iter().any(|hole| text.eq_ignore_ascii_case(hole))
+        let usual = ["", "NA", "N/A", "NaN", "null"]
+            .iter()
+            .any(|hole| text.eq_ignore_ascii_case(hole))
             || ["None", "#N/A", "<NA>"].contains(&text);
-        if usual { Cell::Missing } else { self.named(text) }
+        if usual {
+            Cell::Missing
+        } else {
+            self.named(text)
+        }
     }
 
     /// A cell of text in a format that has a null: only what the user names is a hole.
     pub fn named<'a>(&self, text: &'a str) -> Cell<'a> {
         let text = text.trim();
-        let number = || !self.numbers.is_empty() && text.parse().is_ok_and(|number| self.numbers.contains(&number));
-        if self.named.iter().any(|hole| hole == text) || number() { Cell::Missing } else { Cell::Text(text) }
+        let number = || {
+            !self.numbers.is_empty()
+                && text
+                    .parse()
+                    .is_ok_and(|number| self.numbers.contains(&number))
+        };
+        if self.named.iter().any(|hole| hole == text) || number() {
+            Cell::Missing
+        } else {
+            Cell::Text(text)
+        }
     }
 
     /// A cell of a format that knows numbers.
     pub fn number(&self, number: f64) -> Cell<'static> {
-        if number.is_nan() || self.numbers.contains(&number) { Cell::Missing } else { Cell::Number(number) }
+        if number.is_nan() || self.numbers.contains(&number) {
+            Cell::Missing
+        } else {
+            Cell::Number(number)
+        }
     }
 }
 
@@ -93,7 +115,9 @@ impl<'a> Cell<'a> {
             Self::Number(number) => Some(number.to_string()),
             Self::Text(text) => {
                 let whole = text.split_once('.').filter(|(whole, rest)| {
-                    whole.parse::<i64>().is_ok() && !rest.is_empty() && rest.bytes().all(|b| b == b'0')
+                    whole.parse::<i64>().is_ok()
+                        && !rest.is_empty()
+                        && rest.bytes().all(|b| b == b'0')
                 });
                 Some(whole.map_or(text, |(whole, _)| whole).to_owned())
             }
@@ -164,7 +188,10 @@ pub struct Field {
 impl Field {
     /// A column.
     pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
-        Self { name: name.into(), kind }
+        Self {
+            name: name.into(),
+            kind,
+        }
     }
 }
 
@@ -191,7 +218,9 @@ impl<'a> Value<'a> {
         match self {
             Self::Missing => f64::NAN,
             Self::Text(text) => text.trim().parse().unwrap_or(f64::NAN),
-            Self::Json(text) => plain_json(text).and_then(|text| text.trim().parse().ok()).unwrap_or(f64::NAN),
+            Self::Json(text) => plain_json(text)
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or(f64::NAN),
             Self::Single(number) => number.into(),
             Self::Double(number) => number,
             Self::Whole(number) => number as f64,
@@ -204,9 +233,9 @@ impl<'a> Value<'a> {
         match (kind, self) {
             (_, written @ (Self::Text(_) | Self::Json(_))) => written,
             (_, _) if number.is_nan() => Self::Missing,
-            (FieldKind::Category(names), _) => {
-                names.get(number as usize).map_or(Self::Missing, |name| Self::Text(name))
-            }
+            (FieldKind::Category(names), _) => names
+                .get(number as usize)
+                .map_or(Self::Missing, |name| Self::Text(name)),
             (_, other) => other,
         }
     }
@@ -227,24 +256,48 @@ mod tests {
     #[test]
     fn holes_numbers_and_categories() {
         let usual = Holes::default();
-        for hole in ["", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A", "<NA>"] {
+        for hole in [
+            "", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A",
+            "<NA>",
+        ] {
             assert_eq!(usual.cell(hole), Cell::Missing, "{hole}");
         }
         for text in ["none", "?", "-", "-999"] {
             assert_eq!(usual.cell(text), Cell::Text(text));
         }
         let named = Holes::and(&["?".to_owned(), "-999".to_owned()]);
-        assert_eq!(["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)), [Cell::Missing; 4]);
-        assert_eq!(["?", "-999.0"].map(|hole| named.named(hole)), [Cell::Missing; 2]);
-        assert_eq!(["NA", ""].map(|text| named.named(text)), ["NA", ""].map(Cell::Text));
-        assert_eq!([named.number(-999.0), named.number(999.0)], [Cell::Missing, Cell::Number(999.0)]);
+        assert_eq!(
+            ["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)),
+            [Cell::Missing; 4]
+        );
+        assert_eq!(
+            ["?", "-999.0"].map(|hole| named.named(hole)),
+            [Cell::Missing; 2]
+        );
+        assert_eq!(
+            ["NA", ""].map(|text| named.named(text)),
+            ["NA", ""].map(Cell::Text)
+        );
+        assert_eq!(
+            [named.number(-999.0), named.number(999.0)],
+            [Cell::Missing, Cell::Number(999.0)]
+        );
         assert_eq!(usual.cell(" x "), Cell::Text("x"));
         let number = |text| usual.cell(text).number();
-        assert_eq!([number("1e3"), number("-.5"), number("inf")], [Some(1000.0), Some(-0.5), Some(f64::INFINITY)]);
+        assert_eq!(
+            [number("1e3"), number("-.5"), number("inf")],
+            [Some(1000.0), Some(-0.5), Some(f64::INFINITY)]
+        );
         assert_eq!([number("1,5"), number("N/A"), number("0x10")], [None; 3]);
         let category = |text| usual.cell(text).category().unwrap();
-        assert_eq!([category("3.0"), category("-3.00"), category("3.5")], ["3", "-3", "3.5"]);
-        assert_eq!([category("007"), category("v1.0"), category("3.")], ["007", "v1.0", "3."]);
+        assert_eq!(
+            [category("3.0"), category("-3.00"), category("3.5")],
+            ["3", "-3", "3.5"]
+        );
+        assert_eq!(
+            [category("007"), category("v1.0"), category("3.")],
+            ["007", "v1.0", "3."]
+        );
         assert_eq!(Cell::Number(3.0).category().unwrap(), "3");
     }
 
@@ -254,7 +307,10 @@ mod tests {
         assert_eq!(Value::Single(1.0).shown(&kind), Value::Text("blue"));
         assert_eq!(Value::Single(f32::NAN).shown(&kind), Value::Missing);
         assert_eq!(Value::Single(7.0).shown(&kind), Value::Missing);
-        assert_eq!(Value::Double(f64::NAN).shown(&FieldKind::Double), Value::Missing);
+        assert_eq!(
+            Value::Double(f64::NAN).shown(&FieldKind::Double),
+            Value::Missing
+        );
         assert_eq!(Value::Whole(3).shown(&FieldKind::Whole), Value::Whole(3));
     }
 }

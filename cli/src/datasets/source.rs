@@ -19,7 +19,10 @@ pub const LONGEST_ROW: u64 = 64 << 20;
 
 /// What is said of a longer one.
 pub fn row_too_long() -> String {
-    format!("expected rows of at most {} MiB, got more", LONGEST_ROW >> 20)
+    format!(
+        "expected rows of at most {} MiB, got more",
+        LONGEST_ROW >> 20
+    )
 }
 
 /// What is read, and how to open it again.
@@ -56,13 +59,22 @@ impl Origin {
                 let file = File::open(path).map_err(fails)?;
                 let about = file.metadata().map_err(fails)?;
                 if about.is_dir() {
-                    return Err(mistake(format!("cannot read {}: it is a folder", path.display())));
+                    return Err(mistake(format!(
+                        "cannot read {}: it is a folder",
+                        path.display()
+                    )));
                 }
                 // A pipe does not say how much will come.
-                let length = if about.is_file() { about.len() } else { u64::MAX };
+                let length = if about.is_file() {
+                    about.len()
+                } else {
+                    u64::MAX
+                };
                 (Box::new(BufReader::with_capacity(1 << 16, file)), length)
             }
-            Self::Memory { bytes, .. } => (Box::new(Cursor::new(bytes.clone())), bytes.len() as u64),
+            Self::Memory { bytes, .. } => {
+                (Box::new(Cursor::new(bytes.clone())), bytes.len() as u64)
+            }
             Self::Stdin => (Box::new(BufReader::new(io::stdin())), u64::MAX),
         };
         Input::new(self.name(), reader, length)
@@ -76,7 +88,10 @@ impl Origin {
             Self::File(_) | Self::Stdin => {
                 let mut input = self.open()?;
                 let bytes = input.rest()?;
-                Ok(Self::Memory { name: self.name(), bytes: bytes.into() })
+                Ok(Self::Memory {
+                    name: self.name(),
+                    bytes: bytes.into(),
+                })
             }
         }
     }
@@ -94,17 +109,35 @@ pub struct Input {
 impl Input {
     /// Looks at the first bytes and undoes gzip if it is that.
     pub fn new(name: String, mut reader: Box<dyn BufRead + Send>, length: u64) -> Result<Self> {
-        let zipped = reader.fill_buf().map_err(|error| damaged(&name, error))?.starts_with(&[0x1f, 0x8b]);
+        let zipped = reader
+            .fill_buf()
+            .map_err(|error| damaged(&name, error))?
+            .starts_with(&[0x1f, 0x8b]);
         if !zipped {
-            return Ok(Self { name, justified: length, reader });
+            return Ok(Self {
+                name,
+                justified: length,
+                reader,
+            });
         }
-        let reader = Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(reader)));
-        Ok(Self { name, justified: length.saturating_mul(MOST_INFLATION), reader })
+        let reader = Box::new(BufReader::with_capacity(
+            1 << 16,
+            MultiGzDecoder::new(reader),
+        ));
+        Ok(Self {
+            name,
+            justified: length.saturating_mul(MOST_INFLATION),
+            reader,
+        })
     }
 
     /// Bytes that stand as they are, at most `justified` of them.
     pub fn plain(name: String, reader: Box<dyn BufRead + Send>, justified: u64) -> Self {
-        Self { name, justified, reader }
+        Self {
+            name,
+            justified,
+            reader,
+        }
     }
 
     /// Exactly `count` bytes into `buffer`, which is emptied first.
@@ -115,7 +148,9 @@ impl Input {
         read.map_err(|error| damaged(&self.name, error))?;
         if buffer.len() < count {
             let (name, got) = (&self.name, buffer.len());
-            return Err(mistake(format!("{name}: expected {count} bytes of {what}, but the file ends after {got}")));
+            return Err(mistake(format!(
+                "{name}: expected {count} bytes of {what}, but the file ends after {got}"
+            )));
         }
         self.justified = self.justified.saturating_sub(count as u64);
         Ok(())
@@ -133,13 +168,17 @@ impl Input {
     /// All that is left.
     pub fn rest(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.reader.read_to_end(&mut bytes).map_err(|error| damaged(&self.name, error))?;
+        self.reader
+            .read_to_end(&mut bytes)
+            .map_err(|error| damaged(&self.name, error))?;
         Ok(bytes)
     }
 
     /// The next bytes without taking them; none at the end.
     pub fn peek(&mut self) -> Result<&[u8]> {
-        self.reader.fill_buf().map_err(|error| damaged(&self.name, error))
+        self.reader
+            .fill_buf()
+            .map_err(|error| damaged(&self.name, error))
     }
 
     /// Checks that nothing follows. For gzip this is also where its checksum is looked at.
@@ -147,7 +186,10 @@ impl Input {
         if self.peek()?.is_empty() {
             return Ok(());
         }
-        Err(mistake(format!("{}: expected the file to end after {what}, but more follows", self.name)))
+        Err(mistake(format!(
+            "{}: expected the file to end after {what}, but more follows",
+            self.name
+        )))
     }
 
     /// The reader itself.
@@ -160,7 +202,9 @@ impl Input {
 pub fn damaged(name: &str, error: io::Error) -> anyhow::Error {
     use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, UnexpectedEof};
     match error.kind() {
-        InvalidData | InvalidInput | UnexpectedEof | IsADirectory => mistake(format!("{name}: damaged: {error}")),
+        InvalidData | InvalidInput | UnexpectedEof | IsADirectory => {
+            mistake(format!("{name}: damaged: {error}"))
+        }
         _ => anyhow::Error::new(error).context(format!("cannot read {name}")),
     }
 }
@@ -172,7 +216,10 @@ mod tests {
     use std::io::Write;
 
     fn memory(bytes: &[u8]) -> Origin {
-        Origin::Memory { name: "test".into(), bytes: bytes.into() }
+        Origin::Memory {
+            name: "test".into(),
+            bytes: bytes.into(),
+        }
     }
 
     fn zipped(bytes: &[u8]) -> Vec<u8> {
@@ -188,8 +235,13 @@ mod tests {
         assert_eq!(&input.array::<10>("text").unwrap(), b"some bytes");
         input.expect_end("the text").unwrap();
         for cut in 2..whole.len() {
-            let read = memory(&whole[..cut]).open().and_then(|mut input| input.rest());
-            assert!(read.unwrap_err().to_string().starts_with("test: damaged: "), "cut at {cut}");
+            let read = memory(&whole[..cut])
+                .open()
+                .and_then(|mut input| input.rest());
+            assert!(
+                read.unwrap_err().to_string().starts_with("test: damaged: "),
+                "cut at {cut}"
+            );
         }
         let mut wrong = whole.clone();
         *wrong.iter_mut().rev().nth(5).unwrap() ^= 1; // in the checksum
@@ -200,24 +252,39 @@ mod tests {
     fn a_short_file_and_a_long_one() {
         let mut input = memory(b"abc").open().unwrap();
         let error = input.array::<4>("magic number").unwrap_err().to_string();
-        assert_eq!(error, "test: expected 4 bytes of magic number, but the file ends after 3");
+        assert_eq!(
+            error,
+            "test: expected 4 bytes of magic number, but the file ends after 3"
+        );
         let mut input = memory(b"abc").open().unwrap();
         input.array::<2>("x").unwrap();
         let error = input.expect_end("2 rows").unwrap_err().to_string();
-        assert_eq!(error, "test: expected the file to end after 2 rows, but more follows");
+        assert_eq!(
+            error,
+            "test: expected the file to end after 2 rows, but more follows"
+        );
     }
 
     #[test]
     fn a_claim_takes_no_memory() {
         let mut buffer = Vec::new();
-        assert!(memory(b"abc").open().unwrap().fill(&mut buffer, usize::MAX >> 1, "rows").is_err());
+        assert!(
+            memory(b"abc")
+                .open()
+                .unwrap()
+                .fill(&mut buffer, usize::MAX >> 1, "rows")
+                .is_err()
+        );
         assert!(buffer.capacity() <= 1 << 17);
     }
 
     #[test]
     fn files_that_are_not_there() {
         let error = Origin::File("no/such/file".into()).open().err().unwrap();
-        assert_eq!(error.to_string(), "cannot read no/such/file: there is no such file or folder");
+        assert_eq!(
+            error.to_string(),
+            "cannot read no/such/file: there is no such file or folder"
+        );
         assert_eq!(crate::mistake::exit_code(&error), 2);
         let folder = tempfile::tempdir().unwrap();
         let error = Origin::File(folder.path().into()).open().err().unwrap();

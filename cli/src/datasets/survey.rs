@@ -52,14 +52,21 @@ impl Seen {
             true => (text, "a number", self.numbers),
             false => (number, "text", self.texts),
         };
-        Some((place, format!("expected {wanted}, as in {others} other cells, got '{got}'")))
+        Some((
+            place,
+            format!("expected {wanted}, as in {others} other cells, got '{got}'"),
+        ))
     }
 
     /// A class that comes only a few times and is a number is a measurement.
     fn looks_continuous(&self, name: &str) -> Option<String> {
         let (cells, classes) = (self.numbers + self.texts, self.names.len() as u64);
         let doubtful = self.texts == 0 && classes > 20 && cells < 10 * classes;
-        doubtful.then(|| format!("target '{name}' looks continuous: {classes} classes, all numbers, in {cells} rows"))
+        doubtful.then(|| {
+            format!(
+                "target '{name}' looks continuous: {classes} classes, all numbers, in {cells} rows"
+            )
+        })
     }
 
     /// Numbers with a decimal comma would be learned as words.
@@ -81,8 +88,9 @@ impl Seen {
     /// The names in order, if there are not too many.
     fn categories(&self, file: &str, name: &str, hint: &str) -> Result<Vec<String>> {
         if self.names.len() > MOST_CATEGORIES {
-            let message =
-                format!("{file}: column '{name}': expected at most {MOST_CATEGORIES} categories, got more; {hint}");
+            let message = format!(
+                "{file}: column '{name}': expected at most {MOST_CATEGORIES} categories, got more; {hint}"
+            );
             return Err(mistake(message));
         }
         let mut names: Vec<String> = self.names.iter().cloned().collect();
@@ -110,8 +118,11 @@ pub fn look_through(
     (columns, target): (&[String], Option<&String>),
     categorical: &[String],
 ) -> Result<Found> {
-    let by_name: Vec<bool> =
-        columns.iter().map(|name| categorical.contains(name)).chain(target.map(|_| true)).collect();
+    let by_name: Vec<bool> = columns
+        .iter()
+        .map(|name| categorical.contains(name))
+        .chain(target.map(|_| true))
+        .collect();
     let mut seen: Vec<Seen> = by_name.iter().map(|_| Seen::default()).collect();
     let mut note = |place: Place<'_>, cells: &[Cell<'_>], _| {
         for ((seen, &cell), &by_name) in seen.iter_mut().zip(cells).zip(&by_name) {
@@ -123,7 +134,12 @@ pub fn look_through(
     while rows.fill(4096, &mut note)? > 0 {
         some = true;
     }
-    let mut found = Found { columns: Vec::new(), classes: Vec::new(), empty: Vec::new(), doubts: Vec::new() };
+    let mut found = Found {
+        columns: Vec::new(),
+        classes: Vec::new(),
+        empty: Vec::new(),
+        doubts: Vec::new(),
+    };
     if let Some(name) = target {
         let seen = seen.pop().unwrap_or_default();
         found.classes = seen.categories(file, name, "a target names a class")?;
@@ -132,8 +148,12 @@ pub fn look_through(
     for (name, seen) in columns.iter().zip(seen) {
         let forced = categorical.contains(name);
         if let Some((place, wrong)) = seen.odd_one_out().filter(|_| !forced) {
-            let hint = format!("--categorical {name} makes categories of all of them, --na TEXT makes TEXT missing");
-            return Err(mistake(format!("{place}, column '{name}': {wrong}; {hint}")));
+            let hint = format!(
+                "--categorical {name} makes categories of all of them, --na TEXT makes TEXT missing"
+            );
+            return Err(mistake(format!(
+                "{place}, column '{name}': {wrong}; {hint}"
+            )));
         }
         if some && seen.numbers + seen.texts == 0 {
             found.empty.push(name.clone());
@@ -141,15 +161,23 @@ pub fn look_through(
         }
         let kind = if forced || seen.texts > 0 {
             let hint = format!("--ignore {name} leaves it out");
-            found.doubts.extend(seen.looks_like_commas(name).or_else(|| seen.looks_like_names(name)));
+            found.doubts.extend(
+                seen.looks_like_commas(name)
+                    .or_else(|| seen.looks_like_names(name)),
+            );
             ColumnKind::Categorical(seen.categories(file, name, &hint)?)
         } else {
             ColumnKind::Numeric
         };
-        found.columns.push(Column { name: name.clone(), kind });
+        found.columns.push(Column {
+            name: name.clone(),
+            kind,
+        });
     }
     if found.columns.is_empty() {
-        return Err(mistake(format!("{file}: expected at least one column with something in it, got none")));
+        return Err(mistake(format!(
+            "{file}: expected at least one column with something in it, got none"
+        )));
     }
     Ok(found)
 }

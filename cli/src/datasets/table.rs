@@ -84,7 +84,11 @@ pub struct Layout {
 impl Layout {
     /// Unnamed numbers; with a shape, images.
     pub fn unnamed(width: usize, shape: Option<Shape>) -> Self {
-        Self { width, shape, ..Self::default() }
+        Self {
+            width,
+            shape,
+            ..Self::default()
+        }
     }
 
     /// How numbers are an image, and whether they run to 1.
@@ -94,7 +98,9 @@ impl Layout {
 
     /// The name of a column; x0, x1, … where they have none.
     pub fn name(&self, column: usize) -> String {
-        self.columns.get(column).map_or_else(|| format!("x{column}"), |column| column.name.clone())
+        self.columns
+            .get(column)
+            .map_or_else(|| format!("x{column}"), |column| column.name.clone())
     }
 
     /// Takes names from what a model was trained on, if rows are as it wants them.
@@ -103,11 +109,15 @@ impl Layout {
         if let (Some(wanted), Some(shape)) = (model.shape, self.shape)
             && wanted != shape
         {
-            return Err(mistake(format!("{file}: expected images of {wanted}, as the model has, got {shape}")));
+            return Err(mistake(format!(
+                "{file}: expected images of {wanted}, as the model has, got {shape}"
+            )));
         }
         if model.width != self.width {
             let (wanted, got) = (model.width, self.width);
-            return Err(mistake(format!("{file}: expected rows of {wanted} numbers, as the model has, got {got}")));
+            return Err(mistake(format!(
+                "{file}: expected rows of {wanted} numbers, as the model has, got {got}"
+            )));
         }
         self.shape = model.shape.or(self.shape);
         self.columns.clone_from(&model.columns);
@@ -140,24 +150,37 @@ pub struct Rows {
 
 impl Rows {
     /// Rows of a layout; `next` gives the chunks, then `None`. After an error it is not asked again.
-    pub fn new(layout: Layout, mut next: impl FnMut() -> Result<Option<Chunk>> + Send + 'static) -> Self {
+    pub fn new(
+        layout: Layout,
+        mut next: impl FnMut() -> Result<Option<Chunk>> + Send + 'static,
+    ) -> Self {
         let mut done = false;
         let chunks = std::iter::from_fn(move || {
             let chunk = if done { None } else { next().transpose() };
             done = !matches!(chunk, Some(Ok(_)));
             chunk
         });
-        Self { layout, chunks: Box::new(chunks) }
+        Self {
+            layout,
+            chunks: Box::new(chunks),
+        }
     }
 
     /// All rows at once.
     pub fn collect_table(self) -> Result<Table> {
-        let mut table = Table { layout: self.layout, values: Vec::new(), labels: None };
+        let mut table = Table {
+            layout: self.layout,
+            values: Vec::new(),
+            labels: None,
+        };
         for chunk in self.chunks {
             let chunk = chunk?;
             table.values.extend_from_slice(&chunk.values);
             if let Some(labels) = chunk.labels {
-                table.labels.get_or_insert_default().extend_from_slice(&labels);
+                table
+                    .labels
+                    .get_or_insert_default()
+                    .extend_from_slice(&labels);
             }
         }
         Ok(table)
@@ -174,7 +197,9 @@ impl Iterator for Rows {
 
 impl fmt::Debug for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows").field("layout", &self.layout).finish_non_exhaustive()
+        f.debug_struct("Rows")
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,7 +222,12 @@ impl Table {
 
     /// K: the classes there are names for, or as many as the largest label needs.
     pub fn classes(&self) -> usize {
-        let largest = self.labels.iter().flatten().max().map_or(0, |&label| (label + 1) as usize);
+        let largest = self
+            .labels
+            .iter()
+            .flatten()
+            .max()
+            .map_or(0, |&label| (label + 1) as usize);
         largest.max(self.layout.classes.len())
     }
 }
@@ -268,7 +298,11 @@ pub fn rows_per_chunk(width: usize) -> usize {
 pub fn sort_names(names: &mut [String]) {
     let number = |name: &String| name.parse::<f64>().ok().filter(|x| !x.is_nan());
     if names.iter().all(|name| number(name).is_some()) {
-        names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
+        names.sort_by(|a, b| {
+            number(a)
+                .unwrap_or(0.0)
+                .total_cmp(&number(b).unwrap_or(0.0))
+        });
     } else {
         names.sort();
     }
@@ -281,7 +315,12 @@ pub fn some_of<T: AsRef<str>>(names: &[T]) -> String {
         name if name.contains(',') => format!("'{name}'"),
         name => name.to_owned(),
     };
-    let mut text = names.iter().take(SHOWN).map(name).collect::<Vec<_>>().join(", ");
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(name)
+        .collect::<Vec<_>>()
+        .join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(", … ({} in all)", names.len()));
     }
@@ -306,20 +345,55 @@ mod tests {
     #[test]
     fn a_model_wants_its_own_width_and_shape() {
         let image = |height, width| {
-            let shape = Shape { height, width, channels: 1 };
+            let shape = Shape {
+                height,
+                width,
+                channels: 1,
+            };
             Layout::unnamed(shape.numbers(), Some(shape))
         };
-        let model = Layout { classes: vec!["cat".into(), "dog".into()], ..image(2, 8) };
-        assert_eq!(image(2, 8).fitted(Some(&model), "f").unwrap().classes.len(), 2);
-        assert_eq!(Layout::unnamed(16, None).fitted(Some(&model), "f").unwrap().shape, model.shape);
-        let error = image(4, 4).fitted(Some(&model), "a.npy").unwrap_err().to_string();
-        assert_eq!(error, "a.npy: expected images of 2×8×1, as the model has, got 4×4×1");
-        let error = Layout::unnamed(15, None).fitted(Some(&model), "a.npy").unwrap_err().to_string();
-        assert_eq!(error, "a.npy: expected rows of 16 numbers, as the model has, got 15");
+        let model = Layout {
+            classes: vec!["cat".into(), "dog".into()],
+            ..image(2, 8)
+        };
+        assert_eq!(
+            image(2, 8).fitted(Some(&model), "f").unwrap().classes.len(),
+            2
+        );
+        assert_eq!(
+            Layout::unnamed(16, None)
+                .fitted(Some(&model), "f")
+                .unwrap()
+                .shape,
+            model.shape
+        );
+        let error = image(4, 4)
+            .fitted(Some(&model), "a.npy")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "a.npy: expected images of 2×8×1, as the model has, got 4×4×1"
+        );
+        let error = Layout::unnamed(15, None)
+            .fitted(Some(&model), "a.npy")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "a.npy: expected rows of 16 numbers, as the model has, got 15"
+        );
     }
 
     #[test]
     fn chunks_hold_at_least_a_row() {
-        assert_eq!([rows_per_chunk(1), rows_per_chunk(784), rows_per_chunk(usize::MAX)], [4096, 1337, 1]);
+        assert_eq!(
+            [
+                rows_per_chunk(1),
+                rows_per_chunk(784),
+                rows_per_chunk(usize::MAX)
+            ],
+            [4096, 1337, 1]
+        );
     }
 }

@@ -60,7 +60,14 @@ impl<R> Noting<R> {
     /// Notes what is read; the lines can be asked for elsewhere, and are told there where a row begins.
     pub fn new(reader: R, longest: u64) -> (Self, Arc<Mutex<LineStarts>>) {
         let lines = Arc::new(Mutex::new(LineStarts::default()));
-        (Self { reader, longest, lines: lines.clone() }, lines)
+        (
+            Self {
+                reader,
+                longest,
+                lines: lines.clone(),
+            },
+            lines,
+        )
     }
 }
 
@@ -77,7 +84,9 @@ impl<R: Read> Read for Noting<R> {
 }
 
 fn locked(lines: &Mutex<LineStarts>) -> MutexGuard<'_, LineStarts> {
-    lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    lines
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The line on which a record begins.
@@ -112,7 +121,10 @@ impl CsvRecords {
         let delimiter = delimiter(input.peek()?);
         let mut builder = csv::ReaderBuilder::new();
         // Lengths are compared here, where the line is known for certain.
-        builder.has_headers(false).flexible(true).delimiter(delimiter);
+        builder
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter);
         let (noting, lines) = Noting::new(input.into_reader(), LONGEST_ROW);
         let reader = builder.from_reader(noting);
         let mut records = Self {
@@ -129,10 +141,14 @@ impl CsvRecords {
         };
         if !records.next()? {
             let name = records.name;
-            return Err(mistake(format!("{name}: expected a line with the names of the columns, got an empty file")));
+            return Err(mistake(format!(
+                "{name}: expected a line with the names of the columns, got an empty file"
+            )));
         }
         let columns = 0..records.record.len();
-        let cells = columns.map(|i| Ok(records.cell(i)?.trim().to_owned())).collect::<Result<Vec<_>>>()?;
+        let cells = columns
+            .map(|i| Ok(records.cell(i)?.trim().to_owned()))
+            .collect::<Result<Vec<_>>>()?;
         if no_header {
             records.header = (0..cells.len()).map(|i| format!("x{i}")).collect();
             records.held = true;
@@ -149,7 +165,11 @@ impl CsvRecords {
         self.line = line_of(&self.lines, self.record.position());
         let more = read.map_err(|error| match error.into_kind() {
             ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                let hint = if locked(&self.lines).line >= self.line { QUOTE } else { "" };
+                let hint = if locked(&self.lines).line >= self.line {
+                    QUOTE
+                } else {
+                    ""
+                };
                 mistake(format!("{}: {error}{hint}", self.place()))
             }
             ErrorKind::Io(error) => super::source::damaged(&self.name, error),
@@ -159,21 +179,34 @@ impl CsvRecords {
         let (expected, got) = (self.header.len(), self.record.len());
         if more && expected > 0 && got != expected {
             let place = self.place();
-            let hint = if self.record.as_slice().iter().any(ends_line) { QUOTE } else { "" };
-            return Err(mistake(format!("{place}: expected {expected} cells, as in the first line, got {got}{hint}")));
+            let hint = if self.record.as_slice().iter().any(ends_line) {
+                QUOTE
+            } else {
+                ""
+            };
+            return Err(mistake(format!(
+                "{place}: expected {expected} cells, as in the first line, got {got}{hint}"
+            )));
         }
         Ok(more)
     }
 
     fn place(&self) -> Place<'_> {
-        Place { file: &self.name, unit: "line", row: self.line }
+        Place {
+            file: &self.name,
+            unit: "line",
+            row: self.line,
+        }
     }
 
     /// The text of a cell.
     fn cell(&self, column: usize) -> Result<&str> {
         std::str::from_utf8(&self.record[column]).map_err(|_| {
             let place = self.place();
-            mistake(format!("{place}: expected text in UTF-8, got other bytes in cell {}", column + 1))
+            mistake(format!(
+                "{place}: expected text in UTF-8, got other bytes in cell {}",
+                column + 1
+            ))
         })
     }
 }
@@ -195,21 +228,34 @@ pub fn delimiter(start: &[u8]) -> u8 {
             .count()
     };
     // The last of equals wins, so the comma does.
-    *b";\t,".iter().max_by_key(|&&wanted| outside(wanted)).unwrap_or(&b',')
+    *b";\t,"
+        .iter()
+        .max_by_key(|&&wanted| outside(wanted))
+        .unwrap_or(&b',')
 }
 
 /// Names must differ, and be names.
 fn check_names(file: &str, names: &[String]) -> Result<()> {
     let mut seen = HashSet::new();
-    if let Some(twice) = names.iter().find(|name| !name.is_empty() && !seen.insert(*name)) {
-        return Err(mistake(format!("{file} line 1: expected every column to have its own name, got '{twice}' twice")));
+    if let Some(twice) = names
+        .iter()
+        .find(|name| !name.is_empty() && !seen.insert(*name))
+    {
+        return Err(mistake(format!(
+            "{file} line 1: expected every column to have its own name, got '{twice}' twice"
+        )));
     }
     let numbers = names.iter().all(|name| name.parse::<f64>().is_ok());
-    let counted = names.iter().enumerate().all(|(i, name)| *name == i.to_string());
+    let counted = names
+        .iter()
+        .enumerate()
+        .all(|(i, name)| *name == i.to_string());
     if numbers && !counted {
         let hint = "if the first line is data already, say --no-header";
-        let message =
-            format!("{file} line 1: expected the names of the columns, got numbers ({}); {hint}", some_of(names));
+        let message = format!(
+            "{file} line 1: expected the names of the columns, got numbers ({}); {hint}",
+            some_of(names)
+        );
         return Err(mistake(message));
     }
     Ok(())
@@ -221,12 +267,24 @@ impl Records for CsvRecords {
     }
 
     fn keepable(&mut self) -> Result<Vec<Field>> {
-        Ok(self.header.iter().map(|name| Field::new(name, FieldKind::Text)).collect())
+        Ok(self
+            .header
+            .iter()
+            .map(|name| Field::new(name, FieldKind::Text))
+            .collect())
     }
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
-        let at: HashMap<&String, usize> = self.header.iter().enumerate().map(|(i, name)| (name, i)).collect();
-        self.chosen = names.iter().filter_map(|name| at.get(name).copied()).collect();
+        let at: HashMap<&String, usize> = self
+            .header
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (name, i))
+            .collect();
+        self.chosen = names
+            .iter()
+            .filter_map(|name| at.get(name).copied())
+            .collect();
         self.kept = kept.to_vec();
     }
 
@@ -235,9 +293,15 @@ impl Records for CsvRecords {
             if !std::mem::take(&mut self.held) && !self.next()? {
                 return Ok(count);
             }
-            let cells = self.chosen.iter().map(|&column| Ok(self.holes.cell(self.cell(column)?)));
+            let cells = self
+                .chosen
+                .iter()
+                .map(|&column| Ok(self.holes.cell(self.cell(column)?)));
             let cells = cells.collect::<Result<Vec<Cell>>>()?;
-            let kept = self.kept.iter().map(|&column| Ok(Written::Text(self.cell(column)?.to_owned())));
+            let kept = self
+                .kept
+                .iter()
+                .map(|&column| Ok(Written::Text(self.cell(column)?.to_owned())));
             each(self.place(), &cells, kept.collect::<Result<_>>()?)?;
         }
         Ok(most)
@@ -250,16 +314,36 @@ mod tests {
     use super::*;
 
     fn open(text: &[u8]) -> Result<CsvRecords> {
-        CsvRecords::open(Origin::Memory { name: "a.csv".into(), bytes: text.into() }.open()?, false, Holes::default())
+        CsvRecords::open(
+            Origin::Memory {
+                name: "a.csv".into(),
+                bytes: text.into(),
+            }
+            .open()?,
+            false,
+            Holes::default(),
+        )
     }
 
     /// All cells of the named columns, with the line each row begins at.
     fn cells(text: &str, names: &[&str]) -> Vec<(u64, Vec<String>)> {
         let mut records = open(text.as_bytes()).unwrap();
-        records.select(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), &[]);
+        records.select(
+            &names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>(),
+            &[],
+        );
         let mut rows = Vec::new();
         let mut each = |place: Place<'_>, cells: &[Cell<'_>], _| {
-            rows.push((place.row, cells.iter().map(|cell| cell.category().unwrap_or("—".into())).collect()));
+            rows.push((
+                place.row,
+                cells
+                    .iter()
+                    .map(|cell| cell.category().unwrap_or("—".into()))
+                    .collect(),
+            ));
             Ok(())
         };
         while records.fill(1, &mut each).unwrap() > 0 {}
@@ -277,27 +361,55 @@ mod tests {
     #[test]
     fn quotes_holes_order_and_lines() {
         let rows = cells("\u{feff}a, b ,c\n1,\"x, y\nz\",\n\n2,NA,3.0\n", &["c", "b"]);
-        assert_eq!(rows, [(2, vec!["—".into(), "x, y\nz".into()]), (5, vec!["3".into(), "—".into()])]);
+        assert_eq!(
+            rows,
+            [
+                (2, vec!["—".into(), "x, y\nz".into()]),
+                (5, vec!["3".into(), "—".into()])
+            ]
+        );
         assert_eq!(cells("a;\"b,,,\";c\n1;2,5;3\n", &["c"])[0].1, ["3"]);
         assert_eq!(cells("a\tb\r\n1\t2\r\n", &["b"]), [(2, vec!["2".into()])]);
         assert_eq!(cells("a;b\r1,2,3;2\r", &["b"]), [(2, vec!["2".into()])]);
-        assert_eq!(cells("0,1\n5,6\n", &["1"])[0].1, ["6"], "pandas numbers columns that have no name");
+        assert_eq!(
+            cells("0,1\n5,6\n", &["1"])[0].1,
+            ["6"],
+            "pandas numbers columns that have no name"
+        );
     }
 
     #[test]
     fn lines_are_counted_right() {
-        let lines = |text: &str| cells(text, &["a"]).iter().map(|(line, _)| *line).collect::<Vec<_>>();
+        let lines = |text: &str| {
+            cells(text, &["a"])
+                .iter()
+                .map(|(line, _)| *line)
+                .collect::<Vec<_>>()
+        };
         for end in ["\n", "\r\n", "\r"] {
             let text = "a,b\n\n\n1,2\n\"x\ny\",3\n\n4,5\n6,7".replace('\n', end);
             assert_eq!(lines(&text), [4, 5, 8, 9], "{end:?}");
-            assert_eq!(lines(&format!("{text}{end}")), [4, 5, 8, 9], "{end:?} at the end");
-            assert_eq!(lines(&format!("{text}{end}{end}")), [4, 5, 8, 9], "{end:?} twice at the end");
+            assert_eq!(
+                lines(&format!("{text}{end}")),
+                [4, 5, 8, 9],
+                "{end:?} at the end"
+            );
+            assert_eq!(
+                lines(&format!("{text}{end}{end}")),
+                [4, 5, 8, 9],
+                "{end:?} twice at the end"
+            );
         }
     }
 
     #[test]
     fn the_first_line_can_be_data() {
-        let input = Origin::Memory { name: "a.csv".into(), bytes: b"5,6\n7,8\n"[..].into() }.open().unwrap();
+        let input = Origin::Memory {
+            name: "a.csv".into(),
+            bytes: b"5,6\n7,8\n"[..].into(),
+        }
+        .open()
+        .unwrap();
         let mut records = CsvRecords::open(input, true, Holes::default()).unwrap();
         assert_eq!(records.header().unwrap(), ["x0", "x1"]);
         records.select(&["x1".to_owned()], &[0]);
@@ -313,14 +425,26 @@ mod tests {
 
     #[test]
     fn nonsense_is_named() {
-        assert_eq!(says(b""), "a.csv: expected a line with the names of the columns, got an empty file");
+        assert_eq!(
+            says(b""),
+            "a.csv: expected a line with the names of the columns, got an empty file"
+        );
         assert_eq!(says(b"\n\n"), says(b""));
         for text in ["a,b\n1,2\n3\n", "a,b\r\n1,2\r\n3\r\n", "a,b\r1,2\r3\r"] {
-            assert_eq!(says(text.as_bytes()), "a.csv line 3: expected 2 cells, as in the first line, got 1");
+            assert_eq!(
+                says(text.as_bytes()),
+                "a.csv line 3: expected 2 cells, as in the first line, got 1"
+            );
         }
         assert!(says(b"a,b\n\"1,2\n3,4\n").ends_with("got 1; is a quote left open?"));
-        assert_eq!(says(b"a,b\n1,\xff\n"), "a.csv line 2: expected text in UTF-8, got other bytes in cell 2");
-        assert_eq!(says(b"a,b,a\n"), "a.csv line 1: expected every column to have its own name, got 'a' twice");
+        assert_eq!(
+            says(b"a,b\n1,\xff\n"),
+            "a.csv line 2: expected text in UTF-8, got other bytes in cell 2"
+        );
+        assert_eq!(
+            says(b"a,b,a\n"),
+            "a.csv line 1: expected every column to have its own name, got 'a' twice"
+        );
         assert_eq!(
             says(b"5.1,3.5\n4.9,3.0\n"),
             "a.csv line 1: expected the names of the columns, got numbers (5.1, 3.5); if the first line is data \

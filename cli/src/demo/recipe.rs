@@ -3,8 +3,8 @@
 use anyhow::Result;
 use sumout::Model;
 use sumout::model::Scaling;
-use sumout::settings::Settings;
 use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+use sumout::training::settings::Settings;
 
 /// Rows and columns of a digit.
 pub const SIDE: usize = 28;
@@ -14,11 +14,21 @@ pub const DIGITS: usize = 10;
 
 /// The paper's tree (2×2 patches, five levels) in a frame with room for shifts.
 pub fn model(seed: u64) -> Result<Model> {
-    let sharing = |l: usize| if l == 0 { Sharing::Pattern(2, 2) } else { Sharing::Own };
+    let sharing = |l: usize| {
+        if l == 0 {
+            Sharing::Pattern(2, 2)
+        } else {
+            Sharing::Own
+        }
+    };
     let channels = [64, 128, 256, 512];
     let spec = ImageSpec {
         frame: (32, 32),
-        levels: channels.iter().enumerate().map(|(l, &c)| LevelSpec::square(2, c, sharing(l))).collect(),
+        levels: channels
+            .iter()
+            .enumerate()
+            .map(|(l, &c)| LevelSpec::square(2, c, sharing(l)))
+            .collect(),
         ..ImageSpec::new(SIDE, SIDE, 1, (2, 2), 32)
     };
     let mut model = Model::random(Structure::image(&spec, DIGITS)?, 1.0, seed);

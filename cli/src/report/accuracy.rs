@@ -4,8 +4,8 @@ use super::rivals::Neighbours;
 use crate::datasets::Table;
 use anyhow::Result;
 use std::io::Write;
-use sumout::missing::{Grid, Missing};
-use sumout::queries::{Predictor, argmax_rows, shifts};
+use sumout::masks::{Grid, Missing};
+use sumout::queries::predictor::{Predictor, argmax_rows, shifts};
 
 /// The methods, best first. "KNN" is the five nearest training images by the pixels that are seen.
 pub const METHODS: [&str; 3] = ["Sumout", "KNN", "mean fill + KNN"];
@@ -18,8 +18,13 @@ pub const WIDTHS: [usize; 3] = [7, 11, 15];
 
 /// What is asked: first i.i.d., then squares.
 pub fn kinds() -> Vec<Missing> {
-    let squares = WIDTHS.iter().flat_map(|&width| (1..=3).map(move |count| Missing::Squares { count, width }));
-    IID.iter().map(|&p| Missing::Iid(p)).chain(squares).collect()
+    let squares = WIDTHS
+        .iter()
+        .flat_map(|&width| (1..=3).map(move |count| Missing::Squares { count, width }));
+    IID.iter()
+        .map(|&p| Missing::Iid(p))
+        .chain(squares)
+        .collect()
 }
 
 /// One column of the table.
@@ -49,7 +54,10 @@ pub fn score(
     neighbours: &Neighbours,
 ) -> Result<Score> {
     let mut rows = test.values.clone();
-    let (height, width) = test.layout.shape.map_or((1, test.layout.width), |shape| (shape.height, shape.width));
+    let (height, width) = test
+        .layout
+        .shape
+        .map_or((1, test.layout.width), |shape| (shape.height, shape.width));
     missing.apply(&Grid::image(height, width, 1), &mut rows, 0, seed)?;
     let scores = predictor.log_joint(&rows, &shifts(1))?;
     let answers = [
@@ -58,8 +66,18 @@ pub fn score(
         neighbours.by_filled_in(&rows),
     ];
     let labels = test.labels.as_deref().unwrap_or_default();
-    let right = |answers: Vec<usize>| answers.iter().zip(labels).filter(|(a, label)| **a as i64 == **label).count();
-    Ok(Score { missing, images: test.rows(), right: answers.map(right) })
+    let right = |answers: Vec<usize>| {
+        answers
+            .iter()
+            .zip(labels)
+            .filter(|(a, label)| **a as i64 == **label)
+            .count()
+    };
+    Ok(Score {
+        missing,
+        images: test.rows(),
+        right: answers.map(right),
+    })
 }
 
 /// What a column is called.
@@ -75,20 +93,33 @@ pub fn name(missing: &Missing) -> String {
 /// Prints the table, in two parts of less than 80 columns.
 pub fn print(scores: &[Score], out: &mut impl Write) -> Result<()> {
     let images = scores.first().map_or(0, |score| score.images);
-    writeln!(out, "Accuracy in % on {images} test images, none of which was seen in training")?;
+    writeln!(
+        out,
+        "Accuracy in % on {images} test images, none of which was seen in training"
+    )?;
     let (iid, squares) = scores.split_at(IID.len().min(scores.len()));
-    for (title, part) in
-        [("each pixel missing with probability", iid), ("squares missing: 2×11² is two of 11×11", squares)]
-    {
+    for (title, part) in [
+        ("each pixel missing with probability", iid),
+        ("squares missing: 2×11² is two of 11×11", squares),
+    ] {
         writeln!(out, "\n{title}")?;
-        let heads: String = part.iter().map(|score| format!("{:>7}", name(&score.missing))).collect();
+        let heads: String = part
+            .iter()
+            .map(|score| format!("{:>7}", name(&score.missing)))
+            .collect();
         writeln!(out, "{:<15}{heads}", "")?;
         for (method, label) in METHODS.iter().enumerate() {
-            let cells: String = part.iter().map(|score| format!("{:>7.1}", score.percent(method))).collect();
+            let cells: String = part
+                .iter()
+                .map(|score| format!("{:>7.1}", score.percent(method)))
+                .collect();
             writeln!(out, "{label:<15}{cells}")?;
         }
     }
-    writeln!(out, "\nSumout adds up its log scores of nine shifts by up to a pixel (`--shifts 1`).")?;
+    writeln!(
+        out,
+        "\nSumout adds up its log scores of nine shifts by up to a pixel (`--shifts 1`)."
+    )?;
     Ok(())
 }
 
@@ -98,8 +129,14 @@ mod tests {
 
     #[test]
     fn the_table_is_two_blocks() {
-        let scores: Vec<Score> =
-            kinds().into_iter().map(|missing| Score { missing, images: 200, right: [199, 150, 30] }).collect();
+        let scores: Vec<Score> = kinds()
+            .into_iter()
+            .map(|missing| Score {
+                missing,
+                images: 200,
+                right: [199, 150, 30],
+            })
+            .collect();
         let mut text = Vec::new();
         print(&scores, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();

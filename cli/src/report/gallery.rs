@@ -4,8 +4,8 @@
 
 use crate::datasets::Table;
 use anyhow::Result;
-use sumout::missing::{Grid, Missing, hide};
-use sumout::queries::Predictor;
+use sumout::masks::{Grid, Missing, hide};
+use sumout::queries::predictor::Predictor;
 
 /// Samples of each completion.
 pub const SAMPLES: usize = 3;
@@ -26,9 +26,30 @@ const HOLES: [(i64, Holes, &str); 10] = [
     (3, Holes::Drawn(Missing::Iid(0.5)), "half of the pixels"),
     (8, Holes::Drawn(Missing::Iid(0.75)), "three of four pixels"),
     (5, Holes::Drawn(Missing::Iid(0.9)), "nine of ten pixels"),
-    (2, Holes::Drawn(Missing::Squares { count: 1, width: 11 }), "a square of 11×11"),
-    (0, Holes::Drawn(Missing::Squares { count: 3, width: 11 }), "three squares of 11×11"),
-    (6, Holes::Drawn(Missing::Squares { count: 1, width: 15 }), "a square of 15×15"),
+    (
+        2,
+        Holes::Drawn(Missing::Squares {
+            count: 1,
+            width: 11,
+        }),
+        "a square of 11×11",
+    ),
+    (
+        0,
+        Holes::Drawn(Missing::Squares {
+            count: 3,
+            width: 11,
+        }),
+        "three squares of 11×11",
+    ),
+    (
+        6,
+        Holes::Drawn(Missing::Squares {
+            count: 1,
+            width: 15,
+        }),
+        "a square of 15×15",
+    ),
     (9, Holes::Part([2, 4], [0, 4]), "the lower half"),
     (7, Holes::Part([0, 2], [0, 4]), "the upper half"),
     (4, Holes::Part([0, 4], [2, 4]), "the right half"),
@@ -62,10 +83,16 @@ impl Holes {
     fn cut(self, row: &mut [f32], side: usize, number: usize, seed: u64) -> Result<()> {
         let cell = |i: usize| (i / side, i % side);
         let mask: Vec<bool> = match self {
-            Self::Drawn(missing) => return Ok(missing.apply(&Grid::image(side, side, 1), row, number, seed)?),
+            Self::Drawn(missing) => {
+                return Ok(missing.apply(&Grid::image(side, side, 1), row, number, seed)?);
+            }
             Self::Part(rows, columns) => {
-                let within = |at: usize, [from, to]: [usize; 2]| (from * side / 4..to * side / 4).contains(&at);
-                (0..row.len()).map(|i| within(cell(i).0, rows) && within(cell(i).1, columns)).collect()
+                let within = |at: usize, [from, to]: [usize; 2]| {
+                    (from * side / 4..to * side / 4).contains(&at)
+                };
+                (0..row.len())
+                    .map(|i| within(cell(i).0, rows) && within(cell(i).1, columns))
+                    .collect()
             }
             Self::Bands => (0..row.len()).map(|i| cell(i).0 / 4 % 2 == 1).collect(),
         };
@@ -80,7 +107,9 @@ pub fn completions(predictor: &mut Predictor, test: &Table, seed: u64) -> Result
     let labels = test.labels.as_deref().unwrap_or_default();
     let mut all = Vec::new();
     for (digit, kind, words) in HOLES {
-        let Some(number) = labels.iter().position(|&label| label == digit) else { continue };
+        let Some(number) = labels.iter().position(|&label| label == digit) else {
+            continue;
+        };
         let original = test.values[number * width..][..width].to_vec();
         let mut holes = original.clone();
         kind.cut(&mut holes, side, number, seed)?;
@@ -118,8 +147,14 @@ pub fn classes(predictor: &mut Predictor, count: usize, seed: u64) -> Result<Vec
         // A seed for each class: otherwise all would share their noise.
         let drawn = predictor.sample(count, Some(class), seed.wrapping_add(class as u64))?;
         classes.push(ClassDraws {
-            mean: predictor.impute_mean(&vec![f32::NAN; width], Some(class))?.mean,
-            samples: drawn.rows.chunks_exact(width).map(<[f32]>::to_vec).collect(),
+            mean: predictor
+                .impute_mean(&vec![f32::NAN; width], Some(class))?
+                .mean,
+            samples: drawn
+                .rows
+                .chunks_exact(width)
+                .map(<[f32]>::to_vec)
+                .collect(),
         });
     }
     Ok(classes)

@@ -7,8 +7,8 @@
 
 use anyhow::Result;
 use sumout::Model;
-use sumout::queries::Predictor;
-use sumout::sampling::{Neuron, View};
+use sumout::queries::explain::{Neuron, View};
+use sumout::queries::predictor::Predictor;
 
 /// Neurons shown of every level.
 pub const SHOWN: usize = 6;
@@ -47,10 +47,20 @@ pub struct Meaning {
 fn way_up(model: &Model, pixel: usize) -> Vec<usize> {
     let tree = &model.structure.trees[0];
     let place = model.structure.placement((0, 0))[pixel];
-    let mut way: Vec<usize> = tree.positions.iter().position(|p| p.inputs.contains(&place)).into_iter().collect();
+    let mut way: Vec<usize> = tree
+        .positions
+        .iter()
+        .position(|p| p.inputs.contains(&place))
+        .into_iter()
+        .collect();
     for level in &tree.levels {
         let below = way.last().map_or(0, |&node| node as u32);
-        way.extend(level.children.iter().position(|children| children.contains(&below)));
+        way.extend(
+            level
+                .children
+                .iter()
+                .position(|children| children.contains(&below)),
+        );
     }
     way
 }
@@ -62,11 +72,15 @@ fn usage(model: &Model, way: &[usize]) -> Vec<Vec<f64>> {
     let mut by_layer = vec![Vec::new(); way.len()];
     let top = way.len() - 1;
     let prior: Vec<f64> = model.log_prior.iter().map(|log| log.exp()).collect();
-    by_layer[top] = mixed(&prior, tree.channels(top), |y| weights.classes.log_row(0, y));
+    by_layer[top] = mixed(&prior, tree.channels(top), |y| {
+        weights.classes.log_row(0, y)
+    });
     for layer in (0..top).rev() {
         let matrix = tree.levels[layer].weight_of[way[layer]] as usize;
         let mixing = &weights.trees[0].levels[layer];
-        by_layer[layer] = mixed(&by_layer[layer + 1], tree.channels(layer), |c| mixing.log_row(matrix, c));
+        by_layer[layer] = mixed(&by_layer[layer + 1], tree.channels(layer), |c| {
+            mixing.log_row(matrix, c)
+        });
     }
     by_layer
 }
@@ -75,7 +89,9 @@ fn usage(model: &Model, way: &[usize]) -> Vec<Vec<f64>> {
 fn mixed(parents: &[f64], channels: usize, log_row: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
     let mut sums = vec![0.0; channels];
     for (c, p) in parents.iter().enumerate() {
-        sums.iter_mut().zip(log_row(c)).for_each(|(sum, log)| *sum += p * log.exp());
+        sums.iter_mut()
+            .zip(log_row(c))
+            .for_each(|(sum, log)| *sum += p * log.exp());
     }
     sums
 }
@@ -91,16 +107,36 @@ pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<S
         order.sort_by(|&a, &b| usage[b].total_cmp(&usage[a]));
         let mut neurons = Vec::new();
         for &channel in order.iter().take(SHOWN) {
-            let neuron = Neuron { tree: 0, layer, node, channel };
-            let drawn = predictor.explain(neuron, View::Samples { count: AVERAGED, seed })?;
+            let neuron = Neuron {
+                tree: 0,
+                layer,
+                node,
+                channel,
+            };
+            let drawn = predictor.explain(
+                neuron,
+                View::Samples {
+                    count: AVERAGED,
+                    seed,
+                },
+            )?;
             neurons.push(Meaning {
                 probability: usage[channel],
                 average: average(&drawn, width),
-                samples: drawn.chunks_exact(width).take(SAMPLES).map(<[f32]>::to_vec).collect(),
+                samples: drawn
+                    .chunks_exact(width)
+                    .take(SAMPLES)
+                    .map(<[f32]>::to_vec)
+                    .collect(),
             });
         }
         let nodes = predictor.model().structure.trees[0].nodes(layer);
-        stages.push(Stage { layer, nodes, channels: usage.len(), neurons });
+        stages.push(Stage {
+            layer,
+            nodes,
+            channels: usage.len(),
+            neurons,
+        });
     }
     Ok(stages)
 }
@@ -109,9 +145,16 @@ pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<S
 fn average(rows: &[f32], width: usize) -> Vec<f32> {
     let mut sums = vec![0.0; width];
     for row in rows.chunks_exact(width) {
-        sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += if x.is_nan() { f32::NAN } else { x.clamp(0.0, 255.0) });
+        sums.iter_mut().zip(row).for_each(|(sum, x)| {
+            *sum += if x.is_nan() {
+                f32::NAN
+            } else {
+                x.clamp(0.0, 255.0)
+            }
+        });
     }
-    sums.iter_mut().for_each(|sum| *sum /= (rows.len() / width) as f32);
+    sums.iter_mut()
+        .for_each(|sum| *sum /= (rows.len() / width) as f32);
     sums
 }
 
@@ -123,7 +166,10 @@ mod tests {
     #[test]
     fn the_way_up_and_how_often_channels_are_used() {
         let spec = ImageSpec {
-            levels: vec![LevelSpec::square(2, 5, Sharing::Own), LevelSpec::square(2, 6, Sharing::Own)],
+            levels: vec![
+                LevelSpec::square(2, 5, Sharing::Own),
+                LevelSpec::square(2, 6, Sharing::Own),
+            ],
             ..ImageSpec::new(8, 8, 1, (2, 2), 4)
         };
         let model = Model::random(Structure::image(&spec, 3).unwrap(), 2.0, 1);
@@ -131,15 +177,33 @@ mod tests {
         assert_eq!(way_up(&model, pixel), [9, 2, 0]);
         let usage = usage(&model, &[9, 2, 0]);
         assert_eq!(usage.iter().map(Vec::len).collect::<Vec<_>>(), [4, 5, 6]);
-        assert!(usage.iter().all(|layer| (layer.iter().sum::<f64>() - 1.0).abs() < 1e-5));
+        assert!(
+            usage
+                .iter()
+                .all(|layer| (layer.iter().sum::<f64>() - 1.0).abs() < 1e-5)
+        );
         // With nothing observed, responsibilities are the same probabilities.
         let mut predictor = Predictor::new(model);
         let expected = predictor.responsibilities(&[f32::NAN; 64], None).unwrap();
-        assert!(usage[0].iter().zip(&expected[0][9 * 4..]).all(|(a, &b)| (a - f64::from(b)).abs() < 1e-5));
+        assert!(
+            usage[0]
+                .iter()
+                .zip(&expected[0][9 * 4..])
+                .all(|(a, &b)| (a - f64::from(b)).abs() < 1e-5)
+        );
         let stages = above(&mut predictor, pixel, 1).unwrap();
-        let below = |stage: &Stage| stage.neurons[0].average.iter().filter(|x| !x.is_nan()).count();
+        let below = |stage: &Stage| {
+            stage.neurons[0]
+                .average
+                .iter()
+                .filter(|x| !x.is_nan())
+                .count()
+        };
         assert_eq!(stages.iter().map(below).collect::<Vec<_>>(), [4, 16, 64]);
         assert_eq!(average(&[-10.0, f32::NAN, 30.0, f32::NAN], 2)[0], 15.0);
-        assert_eq!((stages[0].nodes, stages[1].channels, stages[0].neurons.len()), (16, 5, 4));
+        assert_eq!(
+            (stages[0].nodes, stages[1].channels, stages[0].neurons.len()),
+            (16, 5, 4)
+        );
     }
 }

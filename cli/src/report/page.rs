@@ -8,7 +8,7 @@ use super::picture::Picture;
 use crate::datasets::Table;
 use anyhow::Result;
 use std::fmt::Write;
-use sumout::queries::{Predictor, argmax_rows};
+use sumout::queries::predictor::{Predictor, argmax_rows};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -29,8 +29,16 @@ pub struct Run<'a> {
 }
 
 /// Asks the model and writes the page.
-pub fn write(predictor: &mut Predictor, test: &Table, scores: &[Score], run: &Run<'_>) -> Result<String> {
-    let side = test.layout.shape.map_or(test.layout.width, |shape| shape.width);
+pub fn write(
+    predictor: &mut Predictor,
+    test: &Table,
+    scores: &[Score],
+    run: &Run<'_>,
+) -> Result<String> {
+    let side = test
+        .layout
+        .shape
+        .map_or(test.layout.width, |shape| shape.width);
     let completions = gallery::completions(predictor, test, run.seed)?;
     let samples = gallery::classes(predictor, DRAWN, run.seed)?;
     let middle = side / 2 * side + side / 2;
@@ -51,10 +59,15 @@ fn head(run: &Run<'_>, scores: &[Score]) -> String {
     let learned = thousands(run.learned);
     let asked = thousands(scores.first().map_or(0, |score| score.images));
     let mut cards = String::new();
-    let lead =
-        [(0, "nothing missing"), (4, "nine of ten pixels missing"), (IID.len() + 4, "two 11×11 squares missing")];
+    let lead = [
+        (0, "nothing missing"),
+        (4, "nine of ten pixels missing"),
+        (IID.len() + 4, "two 11×11 squares missing"),
+    ];
     for (index, words) in lead {
-        let Some(score) = scores.get(index) else { continue };
+        let Some(score) = scores.get(index) else {
+            continue;
+        };
         let [ours, knn, mean] = [0, 1, 2].map(|method| score.percent(method));
         let _ = writeln!(
             cards,
@@ -101,7 +114,10 @@ fn holes(completions: &[Completion], side: usize) -> Result<String> {
         rows.push_str(&one_completion(completion, side)?);
     }
     let heads = ["digit", "seen", "mean", "uncertainty", "mode", "samples"];
-    let heads: String = heads.iter().map(|head| format!("<span>{head}</span>")).collect();
+    let heads: String = heads
+        .iter()
+        .map(|head| format!("<span>{head}</span>"))
+        .collect();
     Ok(format!(
         "<section>\n<h2>What could be there</h2>\n\
          <p>Every row is the first test image of its class; nothing was picked by hand. \
@@ -120,10 +136,22 @@ fn one_completion(c: &Completion, side: usize) -> Result<String> {
     let Completion { words, label, .. } = c;
     let filled = |row: &[f32]| Picture::filled(row, &c.holes, side);
     let mut tiles = vec![
-        tile(&Picture::seen(&c.original, side), &format!("A {label}"), "digit")?,
-        tile(&Picture::seen(&c.holes, side), &format!("{words} missing"), "seen")?,
+        tile(
+            &Picture::seen(&c.original, side),
+            &format!("A {label}"),
+            "digit",
+        )?,
+        tile(
+            &Picture::seen(&c.holes, side),
+            &format!("{words} missing"),
+            "seen",
+        )?,
         tile(&filled(&c.mean), "mean completion", "mean")?,
-        tile(&Picture::unsure(&c.variance, side), "uncertainty", "uncertainty")?,
+        tile(
+            &Picture::unsure(&c.variance, side),
+            "uncertainty",
+            "uncertainty",
+        )?,
         tile(&filled(&c.mode), "mode", "mode")?,
     ];
     for sample in &c.samples {
@@ -141,7 +169,9 @@ fn one_completion(c: &Completion, side: usize) -> Result<String> {
 
 fn tile(picture: &Picture, words: &str, caption: &str) -> Result<String> {
     let image = picture.to_html(words)?;
-    Ok(format!("<figure class=\"tile\">{image}<figcaption>{caption}</figcaption></figure>\n"))
+    Ok(format!(
+        "<figure class=\"tile\">{image}<figcaption>{caption}</figcaption></figure>\n"
+    ))
 }
 
 /// P(y|x_o) as bars with the classes below them.
@@ -149,12 +179,18 @@ fn bars(posterior: &[f64], label: usize) -> String {
     const STEP: f64 = 15.0;
     const TALL: f64 = 62.0;
     let (wide, floor) = (STEP * posterior.len() as f64, TALL + 4.0);
-    let mut svg =
-        format!("<svg viewBox=\"0 0 {wide} {}\" role=\"img\" aria-label=\"class probabilities\">", floor + 16.0);
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {wide} {}\" role=\"img\" aria-label=\"class probabilities\">",
+        floor + 16.0
+    );
     let _ = write!(svg, "<path class=\"grid\" d=\"M0 {floor}H{wide}\"/>");
     for (class, p) in posterior.iter().enumerate() {
         let (left, high) = (STEP * class as f64, (TALL * p).max(1.0));
-        let is_true = if class == label { " class=\"true\"" } else { "" };
+        let is_true = if class == label {
+            " class=\"true\""
+        } else {
+            ""
+        };
         let _ = write!(
             svg,
             "<rect{is_true} x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{high:.1}\" rx=\"1.5\"><title>{class}: {:.1} %</title></rect>\
@@ -177,7 +213,10 @@ fn classes(samples: &[ClassDraws], side: usize) -> Result<String> {
         for row in &draws.samples {
             images.push_str(&Picture::drawn(row, side).to_html(&format!("a drawn {class}"))?);
         }
-        let _ = writeln!(rows, "<div class=\"class-row\"><b>{class}</b>{images}</div>");
+        let _ = writeln!(
+            rows,
+            "<div class=\"class-row\"><b>{class}</b>{images}</div>"
+        );
     }
     Ok(format!(
         "<section>\n<h2>Digits from nothing</h2>\n\
@@ -202,7 +241,9 @@ fn levels(stages: &[Stage], side: usize) -> Result<String> {
 }
 
 fn one_level(stage: &Stage, side: usize) -> Result<String> {
-    let Some(first) = stage.neurons.first() else { return Ok(String::new()) };
+    let Some(first) = stage.neurons.first() else {
+        return Ok(String::new());
+    };
     let below = Picture::drawn(&first.average, side);
     let place = Picture::place(&first.average, side).to_html("where it lies")?;
     let mut neurons = String::new();
@@ -218,8 +259,16 @@ fn one_level(stage: &Stage, side: usize) -> Result<String> {
             caption(neuron)
         );
     }
-    let level = if stage.layer == 0 { "Leaves".to_owned() } else { format!("Level {}", stage.layer) };
-    let nodes = if stage.nodes == 1 { "one node".to_owned() } else { format!("one of {} nodes", stage.nodes) };
+    let level = if stage.layer == 0 {
+        "Leaves".to_owned()
+    } else {
+        format!("Level {}", stage.layer)
+    };
+    let nodes = if stage.nodes == 1 {
+        "one node".to_owned()
+    } else {
+        format!("one of {} nodes", stage.nodes)
+    };
     Ok(format!(
         "<div class=\"level\">\n<div class=\"where\">{place}<p><b>{level}</b><br>{}×{} pixels<br>{nodes}<br>{} states</p></div>\n\
          <div class=\"neurons\">{neurons}</div>\n</div>\n",
@@ -236,12 +285,20 @@ fn caption(neuron: &Meaning) -> String {
 }
 
 fn percent(p: f64) -> String {
-    if p >= 0.0995 { format!("{:.0} %", 100.0 * p) } else { format!("{:.1} %", 100.0 * p) }
+    if p >= 0.0995 {
+        format!("{:.0} %", 100.0 * p)
+    } else {
+        format!("{:.1} %", 100.0 * p)
+    }
 }
 
 fn next(run: &Run<'_>) -> String {
     let model = escape(&format!("{}/model.sumout", run.folder));
-    let seed = if run.seed == 1 { String::new() } else { format!(" --seed {}", run.seed) };
+    let seed = if run.seed == 1 {
+        String::new()
+    } else {
+        format!(" --seed {}", run.seed)
+    };
     format!(
         "<section>\n<h2>What to type next</h2>\n<div class=\"stack\">\n<div>\n<h3>With the model of this page</h3>\n\
          <pre><code><span># two numbers of the table above, again</span>\n\
@@ -267,7 +324,12 @@ fn next(run: &Run<'_>) -> String {
 
 fn foot(run: &Run<'_>, predictor: &Predictor) -> String {
     let weights = thousands(predictor.model().structure.weights());
-    let Run { steps, seed, learned, .. } = run;
+    let Run {
+        steps,
+        seed,
+        learned,
+        ..
+    } = run;
     format!(
         "<footer><p>Made by sumout {}: {weights} weights, {} images, {} steps, seed {seed}. Test scores sum the log-likelihoods of nine \
          shifts. Digits: MNIST by Yann LeCun and Corinna Cortes, CC BY-SA 3.0.</p></footer>\n</main>\n</body>\n</html>\n",
@@ -291,7 +353,10 @@ fn thousands(number: usize) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -304,16 +369,32 @@ mod tests {
             (thousands(0), thousands(999), thousands(1_586_176)),
             ("0".into(), "999".into(), "1,586,176".into())
         );
-        assert_eq!((percent(0.0312), percent(0.25)), ("3.1 %".into(), "25 %".into()));
-        let neuron = |ink: f32| Meaning { probability: 0.25, average: vec![ink, f32::NAN, 0.0], samples: Vec::new() };
-        assert_eq!([caption(&neuron(90.0)), caption(&neuron(1.0))], ["25 %", "25 %<br>empty paper"]);
+        assert_eq!(
+            (percent(0.0312), percent(0.25)),
+            ("3.1 %".into(), "25 %".into())
+        );
+        let neuron = |ink: f32| Meaning {
+            probability: 0.25,
+            average: vec![ink, f32::NAN, 0.0],
+            samples: Vec::new(),
+        };
+        assert_eq!(
+            [caption(&neuron(90.0)), caption(&neuron(1.0))],
+            ["25 %", "25 %<br>empty paper"]
+        );
         assert_eq!(escape("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
     }
 
     #[test]
     fn bars_stand_on_the_floor() {
         let svg = bars(&[0.5, 0.0, 0.5], 2);
-        assert!(svg.contains("<rect x=\"2.5\" y=\"35.0\" width=\"10.0\" height=\"31.0\""), "{svg}");
-        assert!(svg.contains("<rect class=\"true\" x=\"32.5\"") && svg.contains("height=\"1.0\""), "{svg}");
+        assert!(
+            svg.contains("<rect x=\"2.5\" y=\"35.0\" width=\"10.0\" height=\"31.0\""),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("<rect class=\"true\" x=\"32.5\"") && svg.contains("height=\"1.0\""),
+            "{svg}"
+        );
     }
 }

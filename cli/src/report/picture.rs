@@ -43,7 +43,11 @@ fn tinted(colour: [u8; 3], value: f32) -> Colour {
 
 impl Picture {
     fn new(width: usize, pixels: Vec<Colour>) -> Self {
-        Self { width, height: pixels.len() / width.max(1), pixels }
+        Self {
+            width,
+            height: pixels.len() / width.max(1),
+            pixels,
+        }
     }
 
     /// Numbers from 0 to 255, NaN where missing.
@@ -64,29 +68,57 @@ impl Picture {
 
     /// Standard deviations.
     pub fn unsure(variances: &[f32], width: usize) -> Self {
-        Self::new(width, variances.iter().map(|v| tinted(UNSURE, 255.0 * v.sqrt() / UNSURE_FULL)).collect())
+        Self::new(
+            width,
+            variances
+                .iter()
+                .map(|v| tinted(UNSURE, 255.0 * v.sqrt() / UNSURE_FULL))
+                .collect(),
+        )
     }
 
     /// What is drawn by the model alone, cut to what is not NaN.
     pub fn drawn(row: &[f32], width: usize) -> Self {
         let shown = |i: &usize| !row[*i].is_nan();
-        let (ys, xs): (Vec<usize>, Vec<usize>) = (0..row.len()).filter(shown).map(|i| (i / width, i % width)).unzip();
-        let (Some(&top), Some(&bottom)) = (ys.iter().min(), ys.iter().max()) else { return Self::new(1, Vec::new()) };
-        let (left, right) = (xs.iter().min().map_or(0, |&x| x), xs.iter().max().map_or(0, |&x| x));
+        let (ys, xs): (Vec<usize>, Vec<usize>) = (0..row.len())
+            .filter(shown)
+            .map(|i| (i / width, i % width))
+            .unzip();
+        let (Some(&top), Some(&bottom)) = (ys.iter().min(), ys.iter().max()) else {
+            return Self::new(1, Vec::new());
+        };
+        let (left, right) = (
+            xs.iter().min().map_or(0, |&x| x),
+            xs.iter().max().map_or(0, |&x| x),
+        );
         let cells = (top..=bottom).flat_map(|y| (left..=right).map(move |x| y * width + x));
-        Self::new(right - left + 1, cells.map(|i| tinted(FILLED, row[i])).collect()) // NaN is drawn as 0
+        Self::new(
+            right - left + 1,
+            cells.map(|i| tinted(FILLED, row[i])).collect(),
+        ) // NaN is drawn as 0
     }
 
     /// Where the numbers lie that are not NaN.
     pub fn place(row: &[f32], width: usize) -> Self {
-        let draw = |x: &f32| if x.is_nan() { tinted(INK, 16.0) } else { tinted(FILLED, 200.0) };
+        let draw = |x: &f32| {
+            if x.is_nan() {
+                tinted(INK, 16.0)
+            } else {
+                tinted(FILLED, 200.0)
+            }
+        };
         Self::new(width, row.iter().map(draw).collect())
     }
 
     /// As a PNG file.
     pub fn to_png(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        encode(&mut bytes, (self.width, self.height), ColorType::Rgba, self.pixels.as_flattened())?;
+        encode(
+            &mut bytes,
+            (self.width, self.height),
+            ColorType::Rgba,
+            self.pixels.as_flattened(),
+        )?;
         Ok(bytes)
     }
 
@@ -121,8 +153,14 @@ mod tests {
 
     #[test]
     fn base64_as_in_the_rfc() {
-        let pairs =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
+        let pairs = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+        ];
         for (plain, coded) in pairs {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
@@ -135,10 +173,16 @@ mod tests {
         let (holes, full) = ([0.0, 255.0, nan, nan], [0.0, 255.0, 300.0, -5.0]);
         let seen = Picture::seen(&holes, 2);
         assert_eq!((seen.width, seen.height), (2, 2));
-        assert_eq!(seen.pixels, [[20, 24, 33, 0], [20, 24, 33, 255], MISSING[0], MISSING[1]]);
+        assert_eq!(
+            seen.pixels,
+            [[20, 24, 33, 0], [20, 24, 33, 255], MISSING[0], MISSING[1]]
+        );
         let filled = Picture::filled(&full, &holes, 2);
         assert_eq!(filled.pixels[2..], [[24, 86, 219, 255], [24, 86, 219, 0]]);
-        assert_eq!(Picture::unsure(&[0.0, 64.0 * 64.0], 2).pixels.map_opacity(), [0, 128]);
+        assert_eq!(
+            Picture::unsure(&[0.0, 64.0 * 64.0], 2).pixels.map_opacity(),
+            [0, 128]
+        );
     }
 
     #[test]
@@ -146,9 +190,15 @@ mod tests {
         let nan = f32::NAN;
         let row = [nan, nan, nan, nan, 1.0, 2.0, nan, 3.0, 4.0];
         let drawn = Picture::drawn(&row, 3);
-        assert_eq!((drawn.width, drawn.height, drawn.pixels.map_opacity()), (2, 2, vec![1, 2, 3, 4]));
+        assert_eq!(
+            (drawn.width, drawn.height, drawn.pixels.map_opacity()),
+            (2, 2, vec![1, 2, 3, 4])
+        );
         assert!(Picture::drawn(&[nan; 9], 3).pixels.is_empty());
-        assert_eq!(Picture::place(&row, 3).pixels.map_opacity(), [16, 16, 16, 16, 200, 200, 16, 200, 200]);
+        assert_eq!(
+            Picture::place(&row, 3).pixels.map_opacity(),
+            [16, 16, 16, 16, 200, 200, 16, 200, 200]
+        );
     }
 
     trait Opacity {

@@ -20,14 +20,20 @@ const PAPER: u8 = 255;
 pub fn draw(completions: &[Completion]) -> Result<Vec<u8>> {
     let side = completions.first().map_or(1, |c| c.original.len().isqrt());
     let column = |c: &Completion| {
-        let mut pictures = vec![Picture::seen(&c.original, side), Picture::seen(&c.holes, side)];
+        let mut pictures = vec![
+            Picture::seen(&c.original, side),
+            Picture::seen(&c.holes, side),
+        ];
         let filled = std::iter::once(&c.mean).chain(c.samples.iter().take(2));
         pictures.extend(filled.map(|row| Picture::filled(row, &c.holes, side)));
         pictures
     };
     let columns: Vec<Vec<Picture>> = completions.iter().map(column).collect();
     let cell = side * ZOOM + GAP;
-    let (width, height) = (columns.len() * cell + GAP, columns.first().map_or(0, Vec::len) * cell + GAP);
+    let (width, height) = (
+        columns.len() * cell + GAP,
+        columns.first().map_or(0, Vec::len) * cell + GAP,
+    );
     let mut bytes = vec![PAPER; width * height * 3];
     for (i, pictures) in columns.iter().enumerate() {
         for (j, picture) in pictures.iter().enumerate() {
@@ -46,11 +52,16 @@ fn paint(bytes: &mut [u8], width: usize, (top, left): (usize, usize), picture: &
     for y in 0..tall + 2 {
         for x in 0..wide + 2 {
             let edge = y == 0 || x == 0 || y == tall + 1 || x == wide + 1;
-            let colour = if edge { LINE } else { picture.pixels[(y - 1) / ZOOM * picture.width + (x - 1) / ZOOM] };
+            let colour = if edge {
+                LINE
+            } else {
+                picture.pixels[(y - 1) / ZOOM * picture.width + (x - 1) / ZOOM]
+            };
             let at = ((top + y - 1) * width + left + x - 1) * 3;
             let opacity = u32::from(colour[3]);
             for (byte, &ink) in bytes[at..at + 3].iter_mut().zip(&colour) {
-                *byte = ((u32::from(ink) * opacity + u32::from(PAPER) * (255 - opacity)) / 255) as u8;
+                *byte =
+                    ((u32::from(ink) * opacity + u32::from(PAPER) * (255 - opacity)) / 255) as u8;
             }
         }
     }

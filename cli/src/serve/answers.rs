@@ -75,7 +75,16 @@ impl<'a> Writer<'a> {
     ) -> Result<Self, Problem> {
         let table = table.filter(|_| format == Format::Csv && parts.values);
         let fields = fields(columns, classes, parts, table.as_ref());
-        let mut writer = Self { format, columns, classes, parts, table, fields, rows: 0, spool };
+        let mut writer = Self {
+            format,
+            columns,
+            classes,
+            parts,
+            table,
+            fields,
+            rows: 0,
+            spool,
+        };
         writer.start(model).map_err(|error| unwritable(&error))?;
         Ok(writer)
     }
@@ -83,7 +92,11 @@ impl<'a> Writer<'a> {
     fn start(&mut self, model: &str) -> io::Result<()> {
         match self.format {
             Format::Json => {
-                write!(self.spool, "{{\"model\":{},\"classes\":", serde_json::to_string(model)?)?;
+                write!(
+                    self.spool,
+                    "{{\"model\":{},\"classes\":",
+                    serde_json::to_string(model)?
+                )?;
                 serde_json::to_writer(&mut self.spool, self.classes)?;
                 self.spool.write_all(b",\"rows\":[")
             }
@@ -102,7 +115,9 @@ impl<'a> Writer<'a> {
     /// Writes some rows.
     pub fn block(&mut self, block: &Block) -> Result<(), Problem> {
         let written = match self.format {
-            Format::Json | Format::Lines => (0..block.rows).try_for_each(|row| self.json_row(block, row)),
+            Format::Json | Format::Lines => {
+                (0..block.rows).try_for_each(|row| self.json_row(block, row))
+            }
             Format::Csv => self.csv_rows(block),
             Format::Arrow => {
                 let (columns, classes, parts) = (self.columns, self.classes, self.parts);
@@ -115,7 +130,9 @@ impl<'a> Writer<'a> {
 
     fn csv_rows(&mut self, block: &Block) -> io::Result<()> {
         let table = self.table.take();
-        let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(&mut self.spool);
+        let mut writer = csv::WriterBuilder::new()
+            .flexible(true)
+            .from_writer(&mut self.spool);
         let text = |value: Value<'_>| match value {
             Value::Missing => String::new(),
             Value::Single(number) => number.to_string(),
@@ -130,16 +147,29 @@ impl<'a> Writer<'a> {
                 for (column, &place) in places.iter().enumerate() {
                     // What was there comes back as it was written.
                     if self.columns.is_hole(&texts[place]) {
-                        record[place] = text(shown(self.columns, column, values[row * self.columns.width() + column]));
+                        record[place] = text(shown(
+                            self.columns,
+                            column,
+                            values[row * self.columns.width() + column],
+                        ));
                     }
                 }
-                record.iter().try_for_each(|cell| writer.write_field(cell)).map_err(io_error)?;
+                record
+                    .iter()
+                    .try_for_each(|cell| writer.write_field(cell))
+                    .map_err(io_error)?;
             }
             let all = cells(block, row, self.columns, self.classes, self.parts);
-            let rest = if table.is_some() { self.columns.width() } else { 0 };
+            let rest = if table.is_some() {
+                self.columns.width()
+            } else {
+                0
+            };
             let values = all.into_iter().skip(rest).zip(&self.fields);
             for (value, field) in values {
-                writer.write_field(text(value.shown(&field.kind))).map_err(io_error)?;
+                writer
+                    .write_field(text(value.shown(&field.kind)))
+                    .map_err(io_error)?;
             }
             writer.write_record(None::<&[u8]>).map_err(io_error)?;
         }
@@ -153,7 +183,11 @@ impl<'a> Writer<'a> {
         let to = &mut self.spool;
         let width = self.columns.width();
         let of = |all: &'_ [f32]| all[row * width..(row + 1) * width].to_vec();
-        to.write_all(if self.rows > 0 && self.format == Format::Json { b",{" } else { b"{" })?;
+        to.write_all(if self.rows > 0 && self.format == Format::Json {
+            b",{"
+        } else {
+            b"{"
+        })?;
         self.rows += 1;
         let mut first = true;
         let mut key = |to: &mut Spool, name: &str| {
@@ -200,7 +234,11 @@ impl<'a> Writer<'a> {
             }
             to.write_all(b"]")?;
         }
-        to.write_all(if self.format == Format::Lines { b"}\n" } else { b"}" })
+        to.write_all(if self.format == Format::Lines {
+            b"}\n"
+        } else {
+            b"}"
+        })
     }
 
     /// Ends the answer.
@@ -224,14 +262,22 @@ fn io_error(error: csv::Error) -> io::Error {
 }
 
 fn argmax(posterior: &[f64]) -> usize {
-    (1..posterior.len()).fold(0, |best, y| if posterior[y] > posterior[best] { y } else { best })
+    (1..posterior.len()).fold(0, |best, y| {
+        if posterior[y] > posterior[best] {
+            y
+        } else {
+            best
+        }
+    })
 }
 
 /// A number of the model as people know it.
 fn shown(columns: &Columns, column: usize, value: f32) -> Value<'_> {
     match columns.categories(column) {
         _ if value.is_nan() => Value::Missing,
-        Some(names) => names.get(value as usize).map_or(Value::Missing, |name| Value::Text(name)),
+        Some(names) => names
+            .get(value as usize)
+            .map_or(Value::Missing, |name| Value::Text(name)),
         None => Value::Single(value),
     }
 }
@@ -261,7 +307,9 @@ fn fields(
     };
     let mut fields = Vec::new();
     if parts.values && table.is_none() {
-        fields.extend((0..columns.width()).map(|column| Field::new(columns.name(column), kind(column))));
+        fields.extend(
+            (0..columns.width()).map(|column| Field::new(columns.name(column), kind(column))),
+        );
     }
     let taken: Vec<String> = match table {
         Some((header, _)) => header.clone(),
@@ -275,16 +323,20 @@ fn fields(
         fields.push(Field::new(name, kind));
     };
     if parts.deviation {
-        (0..columns.width()).for_each(|column| add(format!("sd_{}", columns.name(column)), FieldKind::Single));
+        (0..columns.width())
+            .for_each(|column| add(format!("sd_{}", columns.name(column)), FieldKind::Single));
     }
     for draw in 1..=parts.draws {
-        (0..columns.width()).for_each(|column| add(format!("draw{draw}_{}", columns.name(column)), kind(column)));
+        (0..columns.width())
+            .for_each(|column| add(format!("draw{draw}_{}", columns.name(column)), kind(column)));
     }
     if parts.scores || parts.classes {
         add("class".into(), FieldKind::Text);
     }
     if parts.scores {
-        classes.iter().for_each(|name| add(format!("p_{name}"), FieldKind::Double));
+        classes
+            .iter()
+            .for_each(|name| add(format!("p_{name}"), FieldKind::Double));
         add("log_likelihood".into(), FieldKind::Double);
     }
     if parts.channels {
@@ -305,24 +357,44 @@ fn cells<'a>(
     let width = columns.width();
     let mut cells = Vec::new();
     if let Some(values) = &block.values {
-        cells.extend(values[row * width..(row + 1) * width].iter().map(|&x| Value::Single(x)));
+        cells.extend(
+            values[row * width..(row + 1) * width]
+                .iter()
+                .map(|&x| Value::Single(x)),
+        );
     }
     if let Some(deviation) = block.deviation.as_ref().filter(|_| parts.deviation) {
-        cells.extend(deviation[row * width..(row + 1) * width].iter().map(|&x| Value::Single(x)));
+        cells.extend(
+            deviation[row * width..(row + 1) * width]
+                .iter()
+                .map(|&x| Value::Single(x)),
+        );
     }
     for draw in &block.draws {
-        cells.extend(draw[row * width..(row + 1) * width].iter().map(|&x| Value::Single(x)));
+        cells.extend(
+            draw[row * width..(row + 1) * width]
+                .iter()
+                .map(|&x| Value::Single(x)),
+        );
     }
     if let Some((posterior, log_likelihood)) = &block.scores {
         let posterior = &posterior[row * classes.len()..(row + 1) * classes.len()];
         cells.push(Value::Text(&classes[argmax(posterior)]));
-        cells.extend(posterior.iter().chain([&log_likelihood[row]]).map(|&x| Value::Double(x)));
+        cells.extend(
+            posterior
+                .iter()
+                .chain([&log_likelihood[row]])
+                .map(|&x| Value::Double(x)),
+        );
     }
     if let Some(drawn) = &block.classes {
         cells.push(Value::Text(&classes[drawn[row]]));
     }
     if let Some(channels) = &block.channels {
-        cells.extend([Value::Whole(channels[row].0 as i64), Value::Double(channels[row].1)]);
+        cells.extend([
+            Value::Whole(channels[row].0 as i64),
+            Value::Double(channels[row].1),
+        ]);
     }
     cells
 }
@@ -333,12 +405,28 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt;
 
-    fn written(format: Format, parts: Parts, block: &Block, table: Option<(Vec<String>, Vec<usize>)>) -> String {
+    fn written(
+        format: Format,
+        parts: Parts,
+        block: &Block,
+        table: Option<(Vec<String>, Vec<usize>)>,
+    ) -> String {
         let (columns, classes) = (columns(), ["no".to_owned(), "yes".to_owned()]);
-        let mut writer = Writer::new(format, "pets", &columns, &classes, parts, table, Spool::new(10_000)).unwrap();
+        let mut writer = Writer::new(
+            format,
+            "pets",
+            &columns,
+            &classes,
+            parts,
+            table,
+            Spool::new(10_000),
+        )
+        .unwrap();
         writer.block(block).unwrap();
         let body = writer.finish().unwrap().into_body().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         let bytes = runtime.block_on(async { body.collect().await.unwrap().to_bytes().to_vec() });
         String::from_utf8(bytes).unwrap()
     }
@@ -353,17 +441,37 @@ mod tests {
         }
     }
 
-    const PARTS: Parts =
-        Parts { values: true, deviation: true, draws: 0, scores: true, classes: false, channels: false };
+    const PARTS: Parts = Parts {
+        values: true,
+        deviation: true,
+        draws: 0,
+        scores: true,
+        classes: false,
+        channels: false,
+    };
 
     #[test]
     fn text_formats() {
         insta::assert_snapshot!(written(Format::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,null,null,null]}]}"#);
-        let far = Block { rows: 1, scores: Some((vec![0.5, 0.5], vec![-6e57])), ..Block::default() };
+        let far = Block {
+            rows: 1,
+            scores: Some((vec![0.5, 0.5], vec![-6e57])),
+            ..Block::default()
+        };
         insta::assert_snapshot!(written(Format::Lines, Parts { scores: true, ..Parts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too far from all that was learned to tell classes apart: the posterior is no answer"}"#);
-        let draws = Parts { draws: 1, ..Parts::default() };
-        let drawn = Block { rows: 1, draws: vec![vec![1.0, 0.0, 1.0, 0.0]], ..Block::default() };
-        assert_eq!(written(Format::Lines, draws, &drawn, None), "{\"draws\":[[1.0,\"f\",1.0,0.0]]}\n");
+        let draws = Parts {
+            draws: 1,
+            ..Parts::default()
+        };
+        let drawn = Block {
+            rows: 1,
+            draws: vec![vec![1.0, 0.0, 1.0, 0.0]],
+            ..Block::default()
+        };
+        assert_eq!(
+            written(Format::Lines, draws, &drawn, None),
+            "{\"draws\":[[1.0,\"f\",1.0,0.0]]}\n"
+        );
         let flat = "draw1_age,draw1_sex,draw1_coin,draw1_kind\n1,f,1,0\n";
         assert_eq!(written(Format::Csv, draws, &drawn, None), flat);
         insta::assert_snapshot!(written(Format::Csv, PARTS, &block(), None), @r"
@@ -374,10 +482,15 @@ mod tests {
 
     #[test]
     fn a_csv_file_comes_back_as_it_was_with_holes_filled() {
-        let header = ["id", "kind", "class", "age", "coin", "sex"].map(str::to_owned).to_vec();
+        let header = ["id", "kind", "class", "age", "coin", "sex"]
+            .map(str::to_owned)
+            .to_vec();
         let table = Some((header, vec![3, 5, 4, 1]));
         let texts = vec![StringRecord::from(vec!["a,7", "", "yes", "1.50", "NA", ""])];
-        let parts = Parts { deviation: false, ..PARTS };
+        let parts = Parts {
+            deviation: false,
+            ..PARTS
+        };
         insta::assert_snapshot!(written(Format::Csv, parts, &Block { texts, deviation: None, ..block() }, table), @r#"
         id,kind,class,age,coin,sex,predicted_class,p_no,p_yes,log_likelihood
         "a,7",2,yes,1.50,,m,yes,0.25,0.75,-3.5

@@ -67,8 +67,24 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
     let live = app.shelf.find(asked.model.as_deref())?;
     let from = Format::of_body(request.headers())?;
     let to = Format::accepted(request.headers(), from)?;
-    let parts = Parts { scores: true, ..Parts::default() };
-    answer(&app, Plan { live, parts, how: How::Mean, class: None, seed: 0, to }, from, request).await
+    let parts = Parts {
+        scores: true,
+        ..Parts::default()
+    };
+    answer(
+        &app,
+        Plan {
+            live,
+            parts,
+            how: How::Mean,
+            class: None,
+            seed: 0,
+            to,
+        },
+        from,
+        request,
+    )
+    .await
 }
 
 /// `POST /v1/impute`.
@@ -86,24 +102,59 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
     };
     let draws = asked.draws.unwrap_or(0);
     if draws > MOST_DRAWS {
-        return Err(Problem::bad(format!("draws: expected at most {MOST_DRAWS}, got {draws}")));
+        return Err(Problem::bad(format!(
+            "draws: expected at most {MOST_DRAWS}, got {draws}"
+        )));
     }
-    let class = asked.class.as_deref().map(|name| class_of(&live, name)).transpose()?;
+    let class = asked
+        .class
+        .as_deref()
+        .map(|name| class_of(&live, name))
+        .transpose()?;
     if asked.deviation && how != How::Mean {
         let name = asked.how.unwrap_or_default();
-        return Err(Problem::bad(format!("deviation: expected how=mean, which alone has one, got how={name}")));
+        return Err(Problem::bad(format!(
+            "deviation: expected how=mean, which alone has one, got how={name}"
+        )));
     }
-    let parts = Parts { values: true, deviation: asked.deviation, draws, scores: asked.classes, ..Parts::default() };
-    answer(&app, Plan { live, parts, how, class, seed: asked.seed.unwrap_or(1), to }, from, request).await
+    let parts = Parts {
+        values: true,
+        deviation: asked.deviation,
+        draws,
+        scores: asked.classes,
+        ..Parts::default()
+    };
+    answer(
+        &app,
+        Plan {
+            live,
+            parts,
+            how,
+            class,
+            seed: asked.seed.unwrap_or(1),
+            to,
+        },
+        from,
+        request,
+    )
+    .await
 }
 
-async fn answer(app: &App, plan: Plan, from: Format, request: Request) -> Result<Answered, Problem> {
+async fn answer(
+    app: &App,
+    plan: Plan,
+    from: Format,
+    request: Request,
+) -> Result<Answered, Problem> {
     let limits = app.limits;
     let (head, body) = request.into_parts();
     if from == Format::Json {
         let bytes = whole(&head.headers, body, &limits).await?;
         // Two bytes of text, {}, are a whole row of holes: rows are counted by the numbers they become.
-        let most = limits.rows().min(limits.body() / plan.live.columns.width()).max(1);
+        let most = limits
+            .rows()
+            .min(limits.body() / plan.live.columns.width())
+            .max(1);
         if bytes.len() <= SMALL {
             let values = json::body(&bytes, &plan.live.columns, most)?;
             if values.len() <= plan.rows_at_once() * plan.live.columns.width() {
@@ -135,8 +186,14 @@ async fn answer(app: &App, plan: Plan, from: Format, request: Request) -> Result
 /// A whole body, if it is not too large and comes in time.
 async fn whole(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
     let most = limits.body();
-    let large = || Problem::large(format!("body: expected at most {most} bytes, got more; JSON lines may be longer"));
-    let claimed = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let large = || {
+        Problem::large(format!(
+            "body: expected at most {most} bytes, got more; JSON lines may be longer"
+        ))
+    };
+    let claimed = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if claimed.is_some_and(|claimed| claimed > most) {
         drain(body).await;
         return Err(large());
@@ -167,11 +224,15 @@ async fn pump(mut body: Body, to: Sender<Bytes>, limits: &Limits) -> Result<(), 
         if start.elapsed() > limits.whole() {
             return Err(slow(limits.whole()));
         }
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         total += data.len() as u64;
         if total > limits.stream() {
             let most = limits.stream();
-            return Err(Problem::large(format!("body: expected at most {most} bytes, got more")));
+            return Err(Problem::large(format!(
+                "body: expected at most {most} bytes, got more"
+            )));
         }
         if to.send(data).await.is_err() {
             drain(body).await; // the thread has found something wrong
@@ -199,12 +260,22 @@ async fn answer_small(plan: Plan, values: Vec<f32>, limits: &Limits) -> Result<A
     let live = &plan.live;
     let rows = values.len() / live.columns.width();
     let spool = Spool::new(limits.stream());
-    let mut writer = Writer::new(plan.to, &live.name, &live.columns, &live.classes, plan.parts, None, spool)?;
+    let mut writer = Writer::new(
+        plan.to,
+        &live.name,
+        &live.columns,
+        &live.classes,
+        plan.parts,
+        None,
+        spool,
+    )?;
     if rows > 0 {
         let mut answers = Vec::new();
         for reply in plan.ask(values, 0)? {
             let late = |_| Problem::busy("the model did not answer in time; try again in a moment");
-            let answer = tokio::time::timeout(limits.patience(), reply).await.map_err(late)?;
+            let answer = tokio::time::timeout(limits.patience(), reply)
+                .await
+                .map_err(late)?;
             answers.push(answer.map_err(|_| Problem::ours("the model has stopped"))??);
         }
         writer.block(&plan.block(answers, rows))?;
@@ -219,45 +290,81 @@ async fn in_thread(
     decoder: impl FnOnce(&Plan) -> Result<Box<dyn Decode>, Problem> + Send + 'static,
 ) -> Result<Answered, Problem> {
     let Ok(permit) = app.streams.clone().try_acquire_owned() else {
-        let message = format!("expected at most {STREAMS} large requests at once; try again in a moment");
+        let message =
+            format!("expected at most {STREAMS} large requests at once; try again in a moment");
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message));
     };
     let limits = app.limits;
     let work = move || {
-        let answered = decoder(&plan).and_then(|mut decoder| answer_stream(&plan, &mut *decoder, &limits));
+        let answered =
+            decoder(&plan).and_then(|mut decoder| answer_stream(&plan, &mut *decoder, &limits));
         drop(permit);
         answered
     };
-    tokio::task::spawn_blocking(work).await.map_err(|_| Problem::ours("the service failed on this request"))?
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Problem::ours("the service failed on this request"))?
 }
 
 /// Asks about some rows while the next ones are read.
-fn answer_stream(plan: &Plan, decoder: &mut dyn Decode, limits: &Limits) -> Result<Answered, Problem> {
+fn answer_stream(
+    plan: &Plan,
+    decoder: &mut dyn Decode,
+    limits: &Limits,
+) -> Result<Answered, Problem> {
     let (live, start) = (&plan.live, Instant::now());
     let width = live.columns.width();
-    let table = decoder.header().map(|header| (header.to_vec(), decoder.places().to_vec()));
+    let table = decoder
+        .header()
+        .map(|header| (header.to_vec(), decoder.places().to_vec()));
     let spool = Spool::new(limits.stream());
-    let mut writer = Writer::new(plan.to, &live.name, &live.columns, &live.classes, plan.parts, table, spool)?;
+    let mut writer = Writer::new(
+        plan.to,
+        &live.name,
+        &live.columns,
+        &live.classes,
+        plan.parts,
+        table,
+        spool,
+    )?;
     let mut waiting: Option<(Vec<Reply>, Block)> = None;
     let mut first = 0;
     loop {
         let piece = decoder.next(&live.columns, plan.rows_at_once())?;
         let rows = piece.values.len() / width;
         if first + rows > limits.rows() {
-            return Err(Problem::large(format!("rows: expected at most {}, got more", limits.rows())));
+            return Err(Problem::large(format!(
+                "rows: expected at most {}, got more",
+                limits.rows()
+            )));
         }
         if start.elapsed() > limits.whole() {
-            let message = format!("expected rows that take at most {} seconds", limits.whole().as_secs());
+            let message = format!(
+                "expected rows that take at most {} seconds",
+                limits.whole().as_secs()
+            );
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, message));
         }
-        let asked =
-            if rows > 0 { plan.ask_patiently(&piece.values, first, start + limits.whole())? } else { Vec::new() };
-        let block = Block { rows, texts: piece.texts, ..Block::default() };
+        let asked = if rows > 0 {
+            plan.ask_patiently(&piece.values, first, start + limits.whole())?
+        } else {
+            Vec::new()
+        };
+        let block = Block {
+            rows,
+            texts: piece.texts,
+            ..Block::default()
+        };
         if let Some((replies, before)) = waiting.replace((asked, block)) {
             let stopped = |_| Problem::ours("the model has stopped");
-            let answers = replies.into_iter().map(|reply| reply.blocking_recv().map_err(stopped)?);
+            let answers = replies
+                .into_iter()
+                .map(|reply| reply.blocking_recv().map_err(stopped)?);
             let answers = answers.collect::<Result<_, _>>()?;
-            writer.block(&Block { texts: before.texts, ..plan.block(answers, before.rows) })?;
+            writer.block(&Block {
+                texts: before.texts,
+                ..plan.block(answers, before.rows)
+            })?;
         }
         if rows == 0 {
             return Answered::new(writer.finish()?, plan.to, first);
@@ -285,21 +392,47 @@ impl Plan {
         if self.parts.draws > 0 {
             let seed = seed_at(self.seed.wrapping_add(1), first);
             let repeated = values.repeat(self.parts.draws);
-            replies.push(engine.ask(Question::Fill { how: How::Sample, class, seed }, repeated)?);
+            replies.push(engine.ask(
+                Question::Fill {
+                    how: How::Sample,
+                    class,
+                    seed,
+                },
+                repeated,
+            )?);
         }
         if self.parts.values {
             // Only draws have a seed; the others can be answered together with those of other clients.
-            let seed = if self.how == How::Sample { seed_at(self.seed, first) } else { 0 };
-            replies.push(engine.ask(Question::Fill { how: self.how, class, seed }, values)?);
+            let seed = if self.how == How::Sample {
+                seed_at(self.seed, first)
+            } else {
+                0
+            };
+            replies.push(engine.ask(
+                Question::Fill {
+                    how: self.how,
+                    class,
+                    seed,
+                },
+                values,
+            )?);
         }
         Ok(replies)
     }
 
     /// The same, but waits while the queue is full.
-    fn ask_patiently(&self, values: &[f32], first: usize, until: Instant) -> Result<Vec<Reply>, Problem> {
+    fn ask_patiently(
+        &self,
+        values: &[f32],
+        first: usize,
+        until: Instant,
+    ) -> Result<Vec<Reply>, Problem> {
         loop {
             match self.ask(values.to_vec(), first) {
-                Err(problem) if problem.status == StatusCode::SERVICE_UNAVAILABLE && Instant::now() < until => {
+                Err(problem)
+                    if problem.status == StatusCode::SERVICE_UNAVAILABLE
+                        && Instant::now() < until =>
+                {
                     std::thread::sleep(Duration::from_millis(2));
                 }
                 asked => return asked,
@@ -309,12 +442,20 @@ impl Plan {
 
     /// The answers side by side, in the order in which they were asked for.
     fn block(&self, answers: Vec<Answer>, rows: usize) -> Block {
-        let mut block = Block { rows, ..Block::default() };
+        let mut block = Block {
+            rows,
+            ..Block::default()
+        };
         for answer in answers {
             match answer {
-                Answer::Scores(posterior, log_likelihood) => block.scores = Some((posterior, log_likelihood)),
+                Answer::Scores(posterior, log_likelihood) => {
+                    block.scores = Some((posterior, log_likelihood))
+                }
                 Answer::Filled(values, _) if block.draws.len() < self.parts.draws => {
-                    block.draws = values.chunks(values.len() / self.parts.draws).map(<[f32]>::to_vec).collect();
+                    block.draws = values
+                        .chunks(values.len() / self.parts.draws)
+                        .map(<[f32]>::to_vec)
+                        .collect();
                 }
                 Answer::Filled(values, deviation) => {
                     block.values = Some(values);

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use sumout::kernel::log_sum_exp;
-use sumout::queries::{Predictor, softmax_rows};
+use sumout::arithmetic::math::log_sum_exp;
+use sumout::queries::predictor::{Predictor, softmax_rows};
 use sumout::structure::Kind;
 use tokio::sync::oneshot;
 
@@ -49,7 +49,14 @@ pub enum Question {
 impl Question {
     /// Whether rows of several clients may be asked about at once: the answer to a row depends on that row alone.
     fn is_shared(&self) -> bool {
-        matches!(self, Self::Score | Self::Fill { how: How::Mean | How::Mode, .. })
+        matches!(
+            self,
+            Self::Score
+                | Self::Fill {
+                    how: How::Mean | How::Mode,
+                    ..
+                }
+        )
     }
 }
 
@@ -89,7 +96,9 @@ struct Queue {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The next question and all others like it, as far as a batch goes; nothing once the queue is closed and empty.
@@ -100,9 +109,13 @@ impl Queue {
                 let mut numbers = job.rows.len();
                 let mut batch = vec![job];
                 let mut at = 0;
-                while at < state.jobs.len() && batch[0].question.is_shared() && numbers < BATCH * width {
+                while at < state.jobs.len()
+                    && batch[0].question.is_shared()
+                    && numbers < BATCH * width
+                {
                     let other = &state.jobs[at];
-                    let fits = other.question == batch[0].question && numbers + other.rows.len() <= BATCH * width;
+                    let fits = other.question == batch[0].question
+                        && numbers + other.rows.len() <= BATCH * width;
                     match if fits { state.jobs.remove(at) } else { None } {
                         Some(job) => {
                             numbers += job.rows.len();
@@ -116,7 +129,10 @@ impl Queue {
             if state.closed {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 }
@@ -130,12 +146,22 @@ pub struct Engine {
 
 impl Engine {
     /// Starts the thread; at most `most` questions wait.
-    pub fn start(predictor: Predictor, most: usize, metrics: Arc<Metrics>) -> std::io::Result<Self> {
+    pub fn start(
+        predictor: Predictor,
+        most: usize,
+        metrics: Arc<Metrics>,
+    ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let (theirs, counted) = (queue.clone(), metrics.clone());
         let work = move || work(predictor, &theirs, &counted);
-        std::thread::Builder::new().name("engine".into()).spawn(work)?;
-        Ok(Self { queue, most, metrics })
+        std::thread::Builder::new()
+            .name("engine".into())
+            .spawn(work)?;
+        Ok(Self {
+            queue,
+            most,
+            metrics,
+        })
     }
 
     /// Puts a question into the queue, or refuses it if the queue is full.
@@ -144,9 +170,15 @@ impl Engine {
         let mut state = self.queue.lock();
         if state.jobs.len() >= self.most {
             self.metrics.shed.fetch_add(1, Relaxed);
-            return Err(Problem::busy("too many questions are waiting for this model; try again in a moment"));
+            return Err(Problem::busy(
+                "too many questions are waiting for this model; try again in a moment",
+            ));
         }
-        state.jobs.push_back(Job { question, rows, reply });
+        state.jobs.push_back(Job {
+            question,
+            rows,
+            reply,
+        });
         drop(state);
         self.queue.changed.notify_one();
         Ok(receiver)
@@ -169,7 +201,9 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
     let width = predictor.model().structure.width();
     while let Some(mut jobs) = queue.take(width) {
         jobs.retain(|job| !job.reply.is_closed()); // those who hung up need no answer
-        let Some(first) = jobs.first_mut() else { continue };
+        let Some(first) = jobs.first_mut() else {
+            continue;
+        };
         let question = first.question.clone();
         let sizes: Vec<usize> = jobs.iter().map(|job| job.rows.len() / width).collect();
         let rows: Vec<f32> = match &mut jobs[..] {
@@ -178,7 +212,9 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
         };
         metrics.batch(rows.len() / width);
         metrics.rows.fetch_add((rows.len() / width) as u64, Relaxed);
-        let answered = catch_unwind(AssertUnwindSafe(|| answer(&mut predictor, &question, &rows)));
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            answer(&mut predictor, &question, &rows)
+        }));
         match answered {
             Ok(Ok(answer)) => {
                 let parts = split(answer, &sizes, width);
@@ -186,12 +222,15 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
                     let _ = job.reply.send(Ok(part)); // they may have hung up meanwhile
                 }
             }
-            Ok(Err(problem)) => jobs.into_iter().for_each(|job| drop(job.reply.send(Err(problem.clone())))),
+            Ok(Err(problem)) => jobs
+                .into_iter()
+                .for_each(|job| drop(job.reply.send(Err(problem.clone())))),
             Err(_) => {
                 // Its buffers may be in any state: start again from the weights.
                 predictor = Predictor::new(predictor.model().clone());
                 let problem = Problem::ours("the engine failed on this batch");
-                jobs.into_iter().for_each(|job| drop(job.reply.send(Err(problem.clone()))));
+                jobs.into_iter()
+                    .for_each(|job| drop(job.reply.send(Err(problem.clone()))));
             }
         }
     }
@@ -202,23 +241,47 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
         Question::Score => {
             let mut posterior = predictor.log_joint(rows, &[(0, 0)])?;
             let model = predictor.model();
-            let log_likelihood = posterior.chunks_exact(model.structure.classes).map(log_sum_exp).collect();
+            let log_likelihood = posterior
+                .chunks_exact(model.structure.classes)
+                .map(log_sum_exp)
+                .collect();
             softmax_rows(&mut posterior, &model.log_prior);
             Answer::Scores(posterior, log_likelihood)
         }
-        Question::Fill { how: How::Mean, class, .. } => {
+        Question::Fill {
+            how: How::Mean,
+            class,
+            ..
+        } => {
             let imputed = predictor.impute_mean(rows, *class)?;
             let structure = &predictor.model().structure;
             let width = structure.width();
             // A category has none; pixels are numbers.
-            let number = |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
-            let deviation = |(at, variance): (usize, &f32)| if number(at % width) { variance.sqrt() } else { f32::NAN };
-            Answer::Filled(imputed.mean, Some(imputed.variance.iter().enumerate().map(deviation).collect()))
+            let number = |column: usize| {
+                structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian
+            };
+            let deviation = |(at, variance): (usize, &f32)| {
+                if number(at % width) {
+                    variance.sqrt()
+                } else {
+                    f32::NAN
+                }
+            };
+            Answer::Filled(
+                imputed.mean,
+                Some(imputed.variance.iter().enumerate().map(deviation).collect()),
+            )
         }
-        Question::Fill { how: How::Mode, class, .. } => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
-        Question::Fill { how: How::Sample, class, seed } => {
-            Answer::Filled(predictor.sample_given(rows, *class, *seed)?, None)
-        }
+        Question::Fill {
+            how: How::Mode,
+            class,
+            ..
+        } => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
+        Question::Fill {
+            how: How::Sample,
+            class,
+            seed,
+        } => Answer::Filled(predictor.sample_given(rows, *class, *seed)?, None),
         Question::Sample { count, class, seed } => {
             let samples = predictor.sample(*count, *class, *seed)?;
             Answer::Samples(samples.rows, samples.classes)
@@ -273,14 +336,25 @@ mod tests {
 
     #[test]
     fn everyone_gets_their_own_answer() {
-        let rows = |i: usize| -> Vec<f32> { (0..1 + i % 3).flat_map(|j| [(i * j) as f32, HOLE, 1.0, HOLE]).collect() };
+        let rows = |i: usize| -> Vec<f32> {
+            (0..1 + i % 3)
+                .flat_map(|j| [(i * j) as f32, HOLE, 1.0, HOLE])
+                .collect()
+        };
         let mut alone = Predictor::new(pets());
         let engine = engine(1000);
-        let replies: Vec<Reply> = (0..50).map(|i| engine.ask(Question::Score, rows(i)).unwrap()).collect();
+        let replies: Vec<Reply> = (0..50)
+            .map(|i| engine.ask(Question::Score, rows(i)).unwrap())
+            .collect();
         for (i, reply) in replies.into_iter().enumerate() {
             let (posterior, log_likelihood) = scores(reply);
             assert_eq!(log_likelihood, alone.log_marginal(&rows(i)).unwrap(), "{i}");
-            assert!(posterior.iter().zip(alone.posterior(&rows(i)).unwrap()).all(|(a, b)| (a - b).abs() < 1e-6));
+            assert!(
+                posterior
+                    .iter()
+                    .zip(alone.posterior(&rows(i)).unwrap())
+                    .all(|(a, b)| (a - b).abs() < 1e-6)
+            );
         }
     }
 
@@ -290,10 +364,22 @@ mod tests {
         let job = |question: &Question, rows: usize| {
             let (reply, receiver) = oneshot::channel();
             std::mem::forget(receiver);
-            Job { question: question.clone(), rows: vec![HOLE; 4 * rows], reply }
+            Job {
+                question: question.clone(),
+                rows: vec![HOLE; 4 * rows],
+                reply,
+            }
         };
-        let mean = |class| Question::Fill { how: How::Mean, class, seed: 0 };
-        let draw = Question::Fill { how: How::Sample, class: None, seed: 0 };
+        let mean = |class| Question::Fill {
+            how: How::Mean,
+            class,
+            seed: 0,
+        };
+        let draw = Question::Fill {
+            how: How::Sample,
+            class: None,
+            seed: 0,
+        };
         let asked = [
             (Question::Score, 200),
             (mean(None), 1),
@@ -304,20 +390,39 @@ mod tests {
             (draw.clone(), 1),
             (draw, 1),
         ];
-        asked.iter().for_each(|(question, rows)| queue.lock().jobs.push_back(job(question, *rows)));
+        asked
+            .iter()
+            .for_each(|(question, rows)| queue.lock().jobs.push_back(job(question, *rows)));
         queue.lock().closed = true;
         let mut sizes = Vec::new();
         while let Some(batch) = queue.take(4) {
-            sizes.push(batch.iter().map(|job| job.rows.len() / 4).collect::<Vec<_>>());
+            sizes.push(
+                batch
+                    .iter()
+                    .map(|job| job.rows.len() / 4)
+                    .collect::<Vec<_>>(),
+            );
         }
-        assert_eq!(sizes, [vec![200, 56], vec![1, 2], vec![100], vec![1], vec![1], vec![1]]);
+        assert_eq!(
+            sizes,
+            [
+                vec![200, 56],
+                vec![1, 2],
+                vec![100],
+                vec![1],
+                vec![1],
+                vec![1]
+            ]
+        );
     }
 
     #[test]
     fn a_full_queue_refuses_and_a_dropped_one_finishes() {
         let engine = engine(2);
         let many = vec![HOLE; 4 * 4000]; // to answer them takes longer than to ask fifty times
-        let replies: Vec<_> = (0..50).map(|_| engine.ask(Question::Score, many.clone())).collect();
+        let replies: Vec<_> = (0..50)
+            .map(|_| engine.ask(Question::Score, many.clone()))
+            .collect();
         let refused = replies.iter().filter(|reply| reply.is_err()).count();
         assert!(refused > 0 && refused < 50, "{refused}");
         assert_eq!(engine.metrics.shed.load(Relaxed), refused as u64);
@@ -330,8 +435,23 @@ mod tests {
     #[test]
     fn bad_rows_are_an_error_and_the_thread_lives_on() {
         let engine = engine(10);
-        let problem = engine.ask(Question::Score, vec![f32::INFINITY, HOLE, HOLE, HOLE]).unwrap();
-        assert_eq!(problem.blocking_recv().unwrap().unwrap_err().status.as_u16(), 400);
-        assert_eq!(scores(engine.ask(Question::Score, vec![HOLE; 4]).unwrap()).1.len(), 1);
+        let problem = engine
+            .ask(Question::Score, vec![f32::INFINITY, HOLE, HOLE, HOLE])
+            .unwrap();
+        assert_eq!(
+            problem
+                .blocking_recv()
+                .unwrap()
+                .unwrap_err()
+                .status
+                .as_u16(),
+            400
+        );
+        assert_eq!(
+            scores(engine.ask(Question::Score, vec![HOLE; 4]).unwrap())
+                .1
+                .len(),
+            1
+        );
     }
 }

@@ -23,21 +23,31 @@ impl Gate {
     /// Says why a request may not pass.
     pub fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let forbidden = |what: String| Err(Problem::new(StatusCode::FORBIDDEN, what));
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = host.or(uri.authority().map(|authority| authority.as_str())).unwrap_or_default();
+        let host = headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok());
+        let host = host
+            .or(uri.authority().map(|authority| authority.as_str()))
+            .unwrap_or_default();
         if self.loopback && !self.knows(host) {
             let host: String = host.chars().take(60).collect();
-            return forbidden(format!("host: expected localhost or a name given by --allow-host, got '{host}'"));
+            return forbidden(format!(
+                "host: expected localhost or a name given by --allow-host, got '{host}'"
+            ));
         }
         if let Some(origin) = headers.get(header::ORIGIN)
             && method != Method::GET
             && method != Method::HEAD
         {
             let origin = origin.to_str().unwrap_or_default();
-            let site = origin.strip_prefix("http://").or(origin.strip_prefix("https://"));
+            let site = origin
+                .strip_prefix("http://")
+                .or(origin.strip_prefix("https://"));
             if site != Some(host) {
                 let origin: String = origin.chars().take(60).collect();
-                return forbidden(format!("origin: expected a page of this service, got '{origin}'"));
+                return forbidden(format!(
+                    "origin: expected a page of this service, got '{origin}'"
+                ));
             }
         }
         match &self.token {
@@ -55,13 +65,20 @@ impl Gate {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => host.rsplit_once(':').map_or(host, |(name, _)| name),
         };
-        let local = name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-        local || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+        let local = name.eq_ignore_ascii_case("localhost")
+            || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        local
+            || self
+                .hosts
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(name))
     }
 }
 
 fn is_authorised(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(header::AUTHORIZATION).map_or(&[][..], HeaderValue::as_bytes);
+    let given = headers
+        .get(header::AUTHORIZATION)
+        .map_or(&[][..], HeaderValue::as_bytes);
     let (scheme, given) = given.split_at_checked(7).unwrap_or_default();
     scheme.eq_ignore_ascii_case(b"bearer ") & same(given.trim_ascii(), token.as_bytes())
 }
@@ -86,9 +103,14 @@ pub fn harden(headers: &mut HeaderMap) {
         ("cross-origin-resource-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
     ] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
     }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
 }
 
 #[cfg(test)]
@@ -96,14 +118,21 @@ mod tests {
     use super::*;
 
     fn status(gate: &Gate, method: &Method, path: &str, headers: &[(HeaderName, &str)]) -> u16 {
-        let headers =
-            headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect();
-        gate.check(method, &path.parse().unwrap(), &headers).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+            .collect();
+        gate.check(method, &path.parse().unwrap(), &headers)
+            .map_or_else(|problem| problem.status.as_u16(), |()| 200)
     }
 
     #[test]
     fn only_names_of_this_machine() {
-        let gate = Gate { loopback: true, hosts: vec!["box.lan".into()], token: None };
+        let gate = Gate {
+            loopback: true,
+            hosts: vec!["box.lan".into()],
+            token: None,
+        };
         for (host, expected) in [
             ("localhost:7878", 200),
             ("127.0.0.1", 200),
@@ -115,31 +144,78 @@ mod tests {
             ("10.0.0.1", 403),
             ("", 403),
         ] {
-            assert_eq!(status(&gate, &Method::GET, "/", &[(header::HOST, host)]), expected, "{host}");
+            assert_eq!(
+                status(&gate, &Method::GET, "/", &[(header::HOST, host)]),
+                expected,
+                "{host}"
+            );
         }
-        let open = Gate { loopback: false, ..gate };
-        assert_eq!(status(&open, &Method::GET, "/", &[(header::HOST, "anything")]), 200);
+        let open = Gate {
+            loopback: false,
+            ..gate
+        };
+        assert_eq!(
+            status(&open, &Method::GET, "/", &[(header::HOST, "anything")]),
+            200
+        );
     }
 
     #[test]
     fn only_pages_of_this_service() {
-        let gate = Gate { loopback: true, hosts: vec![], token: None };
+        let gate = Gate {
+            loopback: true,
+            hosts: vec![],
+            token: None,
+        };
         let post = |origin| {
             let headers = [(header::HOST, "localhost:7878"), (header::ORIGIN, origin)];
             status(&gate, &Method::POST, "/v1/predict", &headers)
         };
-        assert_eq!((post("http://localhost:7878"), post("http://evil.example"), post("null")), (200, 403, 403));
-        assert_eq!(post("http://localhost:7879"), 403, "another port is another site");
+        assert_eq!(
+            (
+                post("http://localhost:7878"),
+                post("http://evil.example"),
+                post("null")
+            ),
+            (200, 403, 403)
+        );
+        assert_eq!(
+            post("http://localhost:7879"),
+            403,
+            "another port is another site"
+        );
     }
 
     #[test]
     fn a_token_is_asked_for() {
-        let gate = Gate { loopback: false, hosts: vec![], token: Some("secret".into()) };
-        let get = |path, token| status(&gate, &Method::GET, path, &[(header::AUTHORIZATION, token)]);
-        assert_eq!((get("/v1/models", "Bearer secret"), get("/v1/models", "bearer  secret ")), (200, 200));
-        for wrong in ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secretsecret", "Bearer Secret", "Basic secret"] {
+        let gate = Gate {
+            loopback: false,
+            hosts: vec![],
+            token: Some("secret".into()),
+        };
+        let get =
+            |path, token| status(&gate, &Method::GET, path, &[(header::AUTHORIZATION, token)]);
+        assert_eq!(
+            (
+                get("/v1/models", "Bearer secret"),
+                get("/v1/models", "bearer  secret ")
+            ),
+            (200, 200)
+        );
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer secre",
+            "Bearer secretsecret",
+            "Bearer Secret",
+            "Basic secret",
+        ] {
             assert_eq!(get("/v1/models", wrong), 401, "{wrong}");
         }
-        assert_eq!((get("/healthz", ""), get("/", ""), get("/metrics", "")), (200, 200, 401));
+        assert_eq!(
+            (get("/healthz", ""), get("/", ""), get("/metrics", "")),
+            (200, 200, 401)
+        );
     }
 }

@@ -26,27 +26,47 @@ pub fn body(bytes: &[u8], columns: &Columns, most: usize) -> Result<Vec<f32>, Pr
     let place = Place::default();
     let mut values = Vec::new();
     let mut parser = serde_json::Deserializer::from_slice(bytes);
-    let seed = Body { columns, place: &place, most, values: &mut values };
+    let seed = Body {
+        columns,
+        place: &place,
+        most,
+        values: &mut values,
+    };
     match seed.deserialize(&mut parser).and_then(|()| parser.end()) {
         Ok(()) => Ok(values),
-        Err(_) if place.too_many.get() => Err(Problem::large(format!("rows: expected at most {most}, got more"))),
+        Err(_) if place.too_many.get() => Err(Problem::large(format!(
+            "rows: expected at most {most}, got more"
+        ))),
         Err(error) => Err(Problem::bad(explain(&error, &place, columns, "row"))),
     }
 }
 
 /// One row of JSON lines, added to `values`.
-pub fn line(bytes: &[u8], columns: &Columns, number: usize, values: &mut Vec<f32>) -> Result<(), Problem> {
+pub fn line(
+    bytes: &[u8],
+    columns: &Columns,
+    number: usize,
+    values: &mut Vec<f32>,
+) -> Result<(), Problem> {
     let place = Place::default();
     place.row.set(Some(number));
     let mut parser = serde_json::Deserializer::from_slice(bytes);
-    let row = Row { columns, place: &place, values }.deserialize(&mut parser).and_then(|()| parser.end());
+    let row = Row {
+        columns,
+        place: &place,
+        values,
+    }
+    .deserialize(&mut parser)
+    .and_then(|()| parser.end());
     row.map_err(|error| Problem::bad(explain(&error, &place, columns, "line")))
 }
 
 fn explain(error: &serde_json::Error, place: &Place, columns: &Columns, unit: &str) -> String {
     let at = match (place.row.get(), place.column.get()) {
         // Where text ends that was cut off says nothing about the row.
-        (Some(row), _) if error.is_eof() && unit == "line" => return format!("line {row}: {TOO_EARLY}"),
+        (Some(row), _) if error.is_eof() && unit == "line" => {
+            return format!("line {row}: {TOO_EARLY}");
+        }
         _ if error.is_eof() => return TOO_EARLY.to_owned(),
         (Some(row), Some(column)) if column < columns.width() => {
             format!("{unit} {row}, column '{}': ", columns.name(column))
@@ -90,13 +110,29 @@ impl<'de> Visitor<'de> for Body<'_> {
         while let Some(name) = map.next_key::<String>()? {
             if name != "rows" || seen {
                 let name: String = name.chars().take(40).collect();
-                return Err(A::Error::custom(format!("expected the one field 'rows', got '{name}'")));
+                return Err(A::Error::custom(format!(
+                    "expected the one field 'rows', got '{name}'"
+                )));
             }
             seen = true;
-            let Self { columns, place, most, .. } = self;
-            map.next_value_seed(Rows { columns, place, most, values: self.values })?;
+            let Self {
+                columns,
+                place,
+                most,
+                ..
+            } = self;
+            map.next_value_seed(Rows {
+                columns,
+                place,
+                most,
+                values: self.values,
+            })?;
         }
-        if seen { Ok(()) } else { Err(A::Error::custom("expected the field 'rows'")) }
+        if seen {
+            Ok(())
+        } else {
+            Err(A::Error::custom("expected the field 'rows'"))
+        }
     }
 }
 
@@ -133,7 +169,11 @@ impl<'de> Visitor<'de> for Rows<'_> {
                 self.place.too_many.set(true);
                 return Err(A::Error::custom("too many rows"));
             }
-            let row = Row { columns: self.columns, place: self.place, values: self.values };
+            let row = Row {
+                columns: self.columns,
+                place: self.place,
+                values: self.values,
+            };
             if list.next_element_seed(row)?.is_none() {
                 break;
             }
@@ -170,11 +210,16 @@ impl<'de> Visitor<'de> for Row<'_> {
         self.values.reserve(width);
         for column in 0..width {
             self.place.column.set(Some(column));
-            match list.next_element_seed(OneCell { columns: self.columns, column })? {
+            match list.next_element_seed(OneCell {
+                columns: self.columns,
+                column,
+            })? {
                 Some(value) => self.values.push(value),
                 None => {
                     self.place.column.set(None);
-                    return Err(A::Error::custom(format!("expected {width} cells, got {column}")));
+                    return Err(A::Error::custom(format!(
+                        "expected {width} cells, got {column}"
+                    )));
                 }
             }
         }
@@ -185,7 +230,10 @@ impl<'de> Visitor<'de> for Row<'_> {
         }
         match more {
             0 => Ok(()),
-            _ => Err(A::Error::custom(format!("expected {width} cells, got {}", width + more))),
+            _ => Err(A::Error::custom(format!(
+                "expected {width} cells, got {}",
+                width + more
+            ))),
         }
     }
 
@@ -197,13 +245,18 @@ impl<'de> Visitor<'de> for Row<'_> {
             self.place.column.set(None);
             let Some(column) = self.columns.find(&name) else {
                 let name: String = name.chars().take(40).collect();
-                return Err(A::Error::custom(format!("expected columns of the model, got '{name}'")));
+                return Err(A::Error::custom(format!(
+                    "expected columns of the model, got '{name}'"
+                )));
             };
             self.place.column.set(Some(column));
             if std::mem::replace(&mut seen[column], true) {
                 return Err(A::Error::custom("expected every name once, got it twice"));
             }
-            self.values[first + column] = map.next_value_seed(OneCell { columns: self.columns, column })?;
+            self.values[first + column] = map.next_value_seed(OneCell {
+                columns: self.columns,
+                column,
+            })?;
         }
         self.place.column.set(None);
         Ok(())
@@ -218,7 +271,9 @@ struct OneCell<'a> {
 
 impl OneCell<'_> {
     fn of<E: Error>(self, cell: Cell<'_>) -> Result<f32, E> {
-        self.columns.value_or_null(self.column, cell).map_err(E::custom)
+        self.columns
+            .value_or_null(self.column, cell)
+            .map_err(E::custom)
     }
 }
 
@@ -261,7 +316,9 @@ impl<'de> Visitor<'de> for OneCell<'_> {
         // Text is a category; a number in quotes is a slip that would otherwise pass unseen.
         if self.columns.categories(self.column).is_none() && !self.columns.is_named_hole(value) {
             let value: String = value.chars().take(40).collect();
-            return Err(E::custom(format!("expected a number or null, got the text '{value}'")));
+            return Err(E::custom(format!(
+                "expected a number or null, got the text '{value}'"
+            )));
         }
         self.of(Cell::Text(value))
     }
@@ -280,7 +337,10 @@ mod tests {
 
     /// Holes as −9, because NaN equals nothing.
     fn shown(values: Vec<f32>) -> Vec<f32> {
-        values.into_iter().map(|x| if x.is_nan() { -9.0 } else { x }).collect()
+        values
+            .into_iter()
+            .map(|x| if x.is_nan() { -9.0 } else { x })
+            .collect()
     }
 
     fn filled(text: &str) -> Vec<f32> {
@@ -302,42 +362,87 @@ mod tests {
     fn text_is_a_category_and_no_hole() {
         for text in ["NA", "", "null", "None"] {
             let error = read(&format!(r#"{{"rows": [{{"sex": "{text}"}}]}}"#)).unwrap_err();
-            assert_eq!(error, format!("400 row 0, column 'sex': expected f, m, got '{text}'"));
+            assert_eq!(
+                error,
+                format!("400 row 0, column 'sex': expected f, m, got '{text}'")
+            );
         }
         let mut model = pets();
         model.about.categories[1][1] = "NA".into();
         model.about.training = serde_json::json!({ "na": ["?", "-999"] });
         let columns = Columns::new(&layout_of(&model), &model.structure);
         let rows = br#"{"rows": [[-999, "NA", 1, null], ["?", "?", 0, 0]]}"#;
-        assert_eq!(shown(body(rows, &columns, 3).unwrap()), [-9., 1., 1., -9., -9., -9., 0., 0.]);
+        assert_eq!(
+            shown(body(rows, &columns, 3).unwrap()),
+            [-9., 1., 1., -9., -9., -9., 0., 0.]
+        );
     }
 
     #[test]
     fn nonsense_is_placed() {
         let says = |text: &str| read(text).unwrap_err();
         let row = |cells: &str| says(&format!(r#"{{"rows": [{{}}, {cells}]}}"#));
-        assert!(row("[1e999, null, null, null]").starts_with("400 row 1, column 'age': number out of range"));
-        assert!(row("[1e300, null, null, null]").starts_with("400 row 1, column 'age': expected a finite number"));
         assert!(
-            row("[\"3\", null, null, null]").starts_with("400 row 1, column 'age': expected a number or null, got")
+            row("[1e999, null, null, null]")
+                .starts_with("400 row 1, column 'age': number out of range")
         );
-        assert_eq!(row("[1, \"x\", null, null]"), "400 row 1, column 'sex': expected f, m, got 'x'");
-        assert_eq!(row("[1 2]"), "400 row 1, column 'sex': expected `,` or `]` at line 1 column 18");
-        assert!(row("[1, [2], null, null]").starts_with("400 row 1, column 'sex': invalid type: sequence"));
+        assert!(
+            row("[1e300, null, null, null]")
+                .starts_with("400 row 1, column 'age': expected a finite number")
+        );
+        assert!(
+            row("[\"3\", null, null, null]")
+                .starts_with("400 row 1, column 'age': expected a number or null, got")
+        );
+        assert_eq!(
+            row("[1, \"x\", null, null]"),
+            "400 row 1, column 'sex': expected f, m, got 'x'"
+        );
+        assert_eq!(
+            row("[1 2]"),
+            "400 row 1, column 'sex': expected `,` or `]` at line 1 column 18"
+        );
+        assert!(
+            row("[1, [2], null, null]")
+                .starts_with("400 row 1, column 'sex': invalid type: sequence")
+        );
         assert!(row("[1, null]").starts_with("400 row 1: expected 4 cells, got 2"));
         assert!(row("[1, null, 0, 0, 7, 8]").starts_with("400 row 1: expected 4 cells, got 6"));
-        assert!(row("{\"agee\": 1}").starts_with("400 row 1: expected columns of the model, got 'agee'"));
-        assert!(row("{\"age\": 1, \"age\": 2}").starts_with("400 row 1, column 'age': expected every name once"));
-        assert!(row("7").starts_with("400 row 1: invalid type: integer `7`, expected a row: a list of cells"));
-        assert_eq!(says(r#"{"rows": [{}, {}, {}, {}]}"#), "413 rows: expected at most 3, got more");
+        assert!(
+            row("{\"agee\": 1}")
+                .starts_with("400 row 1: expected columns of the model, got 'agee'")
+        );
+        assert!(
+            row("{\"age\": 1, \"age\": 2}")
+                .starts_with("400 row 1, column 'age': expected every name once")
+        );
+        assert!(
+            row("7").starts_with(
+                "400 row 1: invalid type: integer `7`, expected a row: a list of cells"
+            )
+        );
+        assert_eq!(
+            says(r#"{"rows": [{}, {}, {}, {}]}"#),
+            "413 rows: expected at most 3, got more"
+        );
         assert!(says("{}").starts_with("400 expected the field 'rows'"));
-        assert!(says(r#"{"rows": [], "model": 1}"#).starts_with("400 expected the one field 'rows', got 'model'"));
-        assert!(says("[[1]]").starts_with("400 invalid type: sequence, expected an object {\"rows\": […]}"));
+        assert!(
+            says(r#"{"rows": [], "model": 1}"#)
+                .starts_with("400 expected the one field 'rows', got 'model'")
+        );
+        assert!(
+            says("[[1]]")
+                .starts_with("400 invalid type: sequence, expected an object {\"rows\": […]}")
+        );
         assert!(says(r#"{"rows": []} x"#).starts_with("400 trailing characters"));
         assert_eq!(says(""), "400 the JSON ends too early");
         assert_eq!(says(r#"{"rows": [[1, "#), "400 the JSON ends too early");
         let deep = format!(r#"{{"rows": [{}"#, "[".repeat(10_000));
-        assert!(says(&deep).starts_with("400 row 0, column 'age': "), "{}", says(&deep));
+        assert!(
+            says(&deep).starts_with("400 row 0, column 'age': "),
+            "{}",
+            says(&deep)
+        );
         let deep = format!(r#"{{"rows": [[1, null, 0, 0, {}"#, "[".repeat(10_000));
         assert_eq!(says(&deep), "400 the JSON ends too early");
     }
@@ -348,7 +453,10 @@ mod tests {
         line(br#"{"age": 4}"#, &columns(), 1, &mut values).unwrap();
         assert_eq!((values.len(), values[0]), (4, 4.0));
         let problem = line(br#"[1, "q", 0, 0]"#, &columns(), 7, &mut values).unwrap_err();
-        assert_eq!(problem.message, "line 7, column 'sex': expected f, m, got 'q'");
+        assert_eq!(
+            problem.message,
+            "line 7, column 'sex': expected f, m, got 'q'"
+        );
         let problem = line(br#"[1, "f""#, &columns(), 8, &mut values).unwrap_err();
         assert_eq!(problem.message, "line 8: the JSON ends too early");
     }

@@ -82,6 +82,13 @@ impl Limits {
 #[cfg(test)]
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_body: 1, max_stream: 4, max_rows: 1000, max_requests: 16, max_seconds: 5, max_waiting: 8 }
+        Self {
+            max_body: 1,
+            max_stream: 4,
+            max_rows: 1000,
+            max_requests: 16,
+            max_seconds: 5,
+            max_waiting: 8,
+        }
     }
 }

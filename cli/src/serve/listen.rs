@@ -24,13 +24,17 @@ pub async fn serve(listener: TcpListener, router: Router) -> Result<()> {
     let connections = Arc::new(Semaphore::new(CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(64 << 10);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(64 << 10);
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &connections) => accepted,
             () = interrupted() => break,
         };
-        let Some((stream, permit)) = accepted else { continue };
+        let Some((stream, permit)) = accepted else {
+            continue;
+        };
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));

@@ -32,7 +32,11 @@ impl Log {
     pub fn new(level: Level) -> Self {
         let (lines, receiver) = mpsc::sync_channel(1024);
         std::thread::spawn(move || write(&receiver));
-        Self { level, lines, dropped: AtomicU64::new(0) }
+        Self {
+            level,
+            lines,
+            dropped: AtomicU64::new(0),
+        }
     }
 
     /// An event of the service.
@@ -51,8 +55,7 @@ impl Log {
     pub fn request(&self, method: &str, path: &str, status: u16, seconds: f64, rows: u64) {
         if self.level == Level::All || (self.level == Level::Problems && status >= 400) {
             let milliseconds = (seconds * 1e5).round() / 100.0;
-            let fields =
-                json!({ "method": method, "path": path, "status": status, "milliseconds": milliseconds, "rows": rows });
+            let fields = json!({ "method": method, "path": path, "status": status, "milliseconds": milliseconds, "rows": rows });
             self.event("request", fields);
         }
     }
@@ -78,6 +81,8 @@ fn write(lines: &Receiver<String>) {
 
 /// Seconds since 1970.
 fn now() -> f64 {
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis());
+    let millis = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |age| age.as_millis());
     millis as f64 / 1000.0
 }

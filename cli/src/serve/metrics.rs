@@ -20,7 +20,9 @@ pub const ROUTES: [&str; 11] = [
 ];
 
 /// Upper ends of the buckets of request times, in seconds.
-const SECONDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0];
+const SECONDS: [f64; 10] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0,
+];
 
 /// Upper ends of the buckets of batch sizes, in rows.
 const ROWS: [f64; 8] = [1.0, 4.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -36,7 +38,12 @@ struct Histogram<const N: usize> {
 
 impl<const N: usize> Histogram<N> {
     fn new(bounds: [f64; N]) -> Self {
-        Self { bounds, counts: [const { AtomicU64::new(0) }; N], count: AtomicU64::new(0), micros: AtomicU64::new(0) }
+        Self {
+            bounds,
+            counts: [const { AtomicU64::new(0) }; N],
+            count: AtomicU64::new(0),
+            micros: AtomicU64::new(0),
+        }
     }
 
     fn observe(&self, value: f64) {
@@ -56,7 +63,11 @@ impl<const N: usize> Histogram<N> {
         }
         let count = self.count.load(Relaxed);
         let _ = writeln!(to, "{name}_bucket{{le=\"+Inf\"}} {count}");
-        let _ = writeln!(to, "{name}_sum {}\n{name}_count {count}", self.micros.load(Relaxed) as f64 / 1e6);
+        let _ = writeln!(
+            to,
+            "{name}_sum {}\n{name}_count {count}",
+            self.micros.load(Relaxed) as f64 / 1e6
+        );
     }
 }
 
@@ -94,7 +105,9 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a request that was answered.
     pub fn request(&self, path: &str, status: u16, time: Duration) {
-        let is = |route: &&str| path == *route || (*route == "/v1/models" && path.starts_with("/v1/models/"));
+        let is = |route: &&str| {
+            path == *route || (*route == "/v1/models" && path.starts_with("/v1/models/"))
+        };
         let route = ROUTES.iter().position(is).unwrap_or(ROUTES.len() - 1);
         let kind = usize::from(status / 100).clamp(1, 5) - 1;
         self.requests[route][kind].fetch_add(1, Relaxed);
@@ -114,15 +127,32 @@ impl Metrics {
             for (kind, count) in counts.iter().enumerate() {
                 let (count, kind) = (count.load(Relaxed), kind + 1);
                 if count > 0 {
-                    let _ = writeln!(text, "sumout_requests_total{{route=\"{route}\",status=\"{kind}xx\"}} {count}");
+                    let _ = writeln!(
+                        text,
+                        "sumout_requests_total{{route=\"{route}\",status=\"{kind}xx\"}} {count}"
+                    );
                 }
             }
         }
-        self.seconds.write("sumout_request_seconds", "From the head of a request to its answer.", &mut text);
-        self.batches.write("sumout_batch_rows", "Rows that the engine was given at once.", &mut text);
-        let _ = writeln!(text, "# HELP sumout_waiting Questions waiting for a model.\n# TYPE sumout_waiting gauge");
+        self.seconds.write(
+            "sumout_request_seconds",
+            "From the head of a request to its answer.",
+            &mut text,
+        );
+        self.batches.write(
+            "sumout_batch_rows",
+            "Rows that the engine was given at once.",
+            &mut text,
+        );
+        let _ = writeln!(
+            text,
+            "# HELP sumout_waiting Questions waiting for a model.\n# TYPE sumout_waiting gauge"
+        );
         for (model, count) in waiting {
-            let name = model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let name = model
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
             let _ = writeln!(text, "sumout_waiting{{model=\"{name}\"}} {count}");
         }
         let active = self.active.load(Relaxed);
@@ -132,14 +162,37 @@ impl Metrics {
         );
         let [good, bad] = &self.reloads;
         let counters = [
-            ("sumout_rows_total", "Rows answered.", self.rows.load(Relaxed)),
-            ("sumout_shed_total", "Questions that found the queue full.", self.shed.load(Relaxed)),
-            ("sumout_reloads_total", "Models loaded again.", good.load(Relaxed)),
-            ("sumout_reloads_failed_total", "Files that could not be loaded.", bad.load(Relaxed)),
-            ("sumout_log_lines_dropped_total", "Log lines nobody read in time.", dropped_lines),
+            (
+                "sumout_rows_total",
+                "Rows answered.",
+                self.rows.load(Relaxed),
+            ),
+            (
+                "sumout_shed_total",
+                "Questions that found the queue full.",
+                self.shed.load(Relaxed),
+            ),
+            (
+                "sumout_reloads_total",
+                "Models loaded again.",
+                good.load(Relaxed),
+            ),
+            (
+                "sumout_reloads_failed_total",
+                "Files that could not be loaded.",
+                bad.load(Relaxed),
+            ),
+            (
+                "sumout_log_lines_dropped_total",
+                "Log lines nobody read in time.",
+                dropped_lines,
+            ),
         ];
         for (name, help, value) in counters {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}");
+            let _ = writeln!(
+                text,
+                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
+            );
         }
         text
     }

@@ -26,7 +26,11 @@ pub fn document(models: &[Arc<Live>]) -> Value {
             }
         }
     }
-    schemas["Row"] = if rows.len() == 1 { rows.remove(0) } else { json!({ "anyOf": rows }) };
+    schemas["Row"] = if rows.len() == 1 {
+        rows.remove(0)
+    } else {
+        json!({ "anyOf": rows })
+    };
     schemas["Class"]["enum"] = classes.into();
     let parameters = &mut document["components"]["parameters"];
     parameters["model"]["required"] = json!(models.len() > 1);
@@ -38,7 +42,9 @@ fn row(live: &Live) -> Value {
     let columns = &live.columns;
     let width = columns.width();
     let cell = |column: usize| match columns.categories(column) {
-        Some(names) => json!({ "enum": names.iter().map(|name| json!(name)).chain([json!(null)]).collect::<Vec<_>>() }),
+        Some(names) => {
+            json!({ "enum": names.iter().map(|name| json!(name)).chain([json!(null)]).collect::<Vec<_>>() })
+        }
         None if columns.is_discrete(column) => json!({ "$ref": "#/components/schemas/Code" }),
         None => json!({ "$ref": "#/components/schemas/Number" }),
     };
@@ -52,7 +58,8 @@ fn row(live: &Live) -> Value {
     if !columns.named {
         return list;
     }
-    let named: serde_json::Map<String, Value> =
-        (0..width).map(|column| (columns.name(column).to_owned(), cell(column))).collect();
+    let named: serde_json::Map<String, Value> = (0..width)
+        .map(|column| (columns.name(column).to_owned(), cell(column)))
+        .collect();
     json!({ "anyOf": [list, { "type": "object", "properties": named, "additionalProperties": false }] })
 }

@@ -16,7 +16,10 @@ pub struct Problem {
 impl Problem {
     /// A problem of this status.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self {
+            status,
+            message: message.into(),
+        }
     }
 
     /// A request that makes no sense.
@@ -49,16 +52,27 @@ impl From<sumout::Error> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = json!({ "error": self.message }).to_string();
-        let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], body).into_response();
+        let mut response = (
+            self.status,
+            [(header::CONTENT_TYPE, "application/json")],
+            body,
+        )
+            .into_response();
         let headers = response.headers_mut();
-        if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        if matches!(
+            self.status,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+        ) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         // What is left of the body is not worth reading.
-        if matches!(self.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
+        if matches!(
+            self.status,
+            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT
+        ) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response

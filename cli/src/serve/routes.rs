@@ -55,14 +55,20 @@ pub struct Answered {
 impl Answered {
     /// An answer that is complete.
     pub fn new(spool: Spool, format: Format, rows: usize) -> Result<Self, Problem> {
-        let body = spool.into_body().map_err(|error| Problem::ours(format!("the answer was lost: {error}")))?;
+        let body = spool
+            .into_body()
+            .map_err(|error| Problem::ours(format!("the answer was lost: {error}")))?;
         Ok(Self { body, format, rows })
     }
 }
 
 impl IntoResponse for Answered {
     fn into_response(self) -> Response {
-        let mut response = ([(header::CONTENT_TYPE, self.format.media_type())], self.body).into_response();
+        let mut response = (
+            [(header::CONTENT_TYPE, self.format.media_type())],
+            self.body,
+        )
+            .into_response();
         response.extensions_mut().insert(Rows(self.rows));
         response
     }
@@ -73,7 +79,11 @@ pub struct Document(pub Value);
 
 impl IntoResponse for Document {
     fn into_response(self) -> Response {
-        ([(header::CONTENT_TYPE, "application/json")], self.0.to_string()).into_response()
+        (
+            [(header::CONTENT_TYPE, "application/json")],
+            self.0.to_string(),
+        )
+            .into_response()
     }
 }
 
@@ -81,10 +91,17 @@ impl IntoResponse for Document {
 pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     let wrong = |error: axum::extract::rejection::QueryRejection| {
         let text = error.body_text();
-        let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
-        Problem::bad(format!("query: {}", expected(text, uri).unwrap_or_else(|| text.to_owned())))
+        let text = text
+            .strip_prefix("Failed to deserialize query string: ")
+            .unwrap_or(&text);
+        Problem::bad(format!(
+            "query: {}",
+            expected(text, uri).unwrap_or_else(|| text.to_owned())
+        ))
     };
-    Query::try_from_uri(uri).map(|Query(asked)| asked).map_err(wrong)
+    Query::try_from_uri(uri)
+        .map(|Query(asked)| asked)
+        .map_err(wrong)
 }
 
 /// What the parsers of numbers and truth values say, in words that name what was expected and what came.
@@ -93,11 +110,19 @@ fn expected(text: &str, uri: &Uri) -> Option<String> {
     let expected = match what {
         "provided string was not `true` or `false`" => "true or false",
         "number too large to fit in target type" => "a smaller whole number",
-        "invalid digit found in string" | "cannot parse integer from empty string" => "a whole number",
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "a whole number"
+        }
         _ => return None,
     };
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
-    let got: String = pairs.iter().find(|(key, _)| key == name)?.1.chars().take(40).collect();
+    let got: String = pairs
+        .iter()
+        .find(|(key, _)| key == name)?
+        .1
+        .chars()
+        .take(40)
+        .collect();
     Some(format!("{name}: expected {expected}, got '{got}'"))
 }
 
@@ -106,19 +131,52 @@ pub fn class_of(live: &Live, name: &str) -> Result<usize, Problem> {
     let found = live.classes.iter().position(|known| known == name);
     found.ok_or_else(|| {
         let name: String = name.chars().take(40).collect();
-        Problem::bad(format!("class: expected {}, got '{name}'", some_of(&live.classes)))
+        Problem::bad(format!(
+            "class: expected {}, got '{name}'",
+            some_of(&live.classes)
+        ))
     })
 }
 
 /// All routes.
 pub fn router(app: App) -> Router {
     Router::new()
-        .route("/", get(async || page("text/html; charset=utf-8", include_str!("../../../web/index.html"))))
-        .route("/app.js", get(async || page("text/javascript; charset=utf-8", include_str!("../../../web/app.js"))))
-        .route("/style.css", get(async || page("text/css; charset=utf-8", include_str!("../../../web/style.css"))))
-        .route("/healthz", get(async || Document(json!({ "status": "ok" }))))
+        .route(
+            "/",
+            get(async || {
+                page(
+                    "text/html; charset=utf-8",
+                    include_str!("../../../web/index.html"),
+                )
+            }),
+        )
+        .route(
+            "/app.js",
+            get(async || {
+                page(
+                    "text/javascript; charset=utf-8",
+                    include_str!("../../../web/app.js"),
+                )
+            }),
+        )
+        .route(
+            "/style.css",
+            get(async || {
+                page(
+                    "text/css; charset=utf-8",
+                    include_str!("../../../web/style.css"),
+                )
+            }),
+        )
+        .route(
+            "/healthz",
+            get(async || Document(json!({ "status": "ok" }))),
+        )
         .route("/metrics", get(metrics))
-        .route("/openapi.json", get(async |State(app): State<App>| Document(openapi::document(&app.shelf.all()))))
+        .route(
+            "/openapi.json",
+            get(async |State(app): State<App>| Document(openapi::document(&app.shelf.all()))),
+        )
         .route("/v1/models", get(models))
         .route("/v1/models/{model}", get(model))
         .route("/v1/predict", post(asks::predict))
@@ -127,19 +185,36 @@ pub fn router(app: App) -> Router {
         .route("/v1/explain", get(views::explain))
         .route("/v1/examples", get(views::examples))
         .fallback(async || {
-            Problem::new(StatusCode::NOT_FOUND, "there is nothing here; /openapi.json says what there is")
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                "there is nothing here; /openapi.json says what there is",
+            )
         })
         .method_not_allowed_fallback(async |method: Method, uri: Uri| {
             // The router adds the header Allow, but does not say here what is in it.
-            let expected = if matches!(uri.path(), "/v1/predict" | "/v1/impute") { "POST" } else { "GET or HEAD" };
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("method: expected {expected}, got {method}"))
+            let expected = if matches!(uri.path(), "/v1/predict" | "/v1/impute") {
+                "POST"
+            } else {
+                "GET or HEAD"
+            };
+            Problem::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("method: expected {expected}, got {method}"),
+            )
         })
         .layer(middleware::from_fn_with_state(app.clone(), pass))
         .with_state(app)
 }
 
 fn page(kind: &'static str, text: &'static str) -> Response {
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text).into_response()
+    (
+        [
+            (header::CONTENT_TYPE, kind),
+            (header::CACHE_CONTROL, "no-cache"),
+        ],
+        text,
+    )
+        .into_response()
 }
 
 /// One more request is under way, until this goes.
@@ -167,7 +242,10 @@ async fn pass(State(app): State<App>, request: Request, next: Next) -> Response 
     let mut response = match checked {
         Err(problem) => problem.into_response(),
         Ok(()) if before >= app.limits.requests() as i64 && path != "/healthz" => {
-            let message = format!("expected at most {} requests at once; try again in a moment", app.limits.requests());
+            let message = format!(
+                "expected at most {} requests at once; try again in a moment",
+                app.limits.requests()
+            );
             Problem::new(StatusCode::TOO_MANY_REQUESTS, message).into_response()
         }
         Ok(()) => next.run(request).await,
@@ -176,14 +254,22 @@ async fn pass(State(app): State<App>, request: Request, next: Next) -> Response 
     harden(response.headers_mut());
     let (status, time) = (response.status().as_u16(), start.elapsed());
     app.metrics.request(&path, status, time);
-    let rows = response.extensions().get::<Rows>().map_or(0, |rows| rows.0 as u64);
-    app.log.request(method.as_str(), &path, status, time.as_secs_f64(), rows);
+    let rows = response
+        .extensions()
+        .get::<Rows>()
+        .map_or(0, |rows| rows.0 as u64);
+    app.log
+        .request(method.as_str(), &path, status, time.as_secs_f64(), rows);
     response
 }
 
 async fn metrics(State(app): State<App>) -> Response {
-    let waiting: Vec<(String, usize)> =
-        app.shelf.all().iter().map(|live| (live.name.clone(), live.engine.waiting())).collect();
+    let waiting: Vec<(String, usize)> = app
+        .shelf
+        .all()
+        .iter()
+        .map(|live| (live.name.clone(), live.engine.waiting()))
+        .collect();
     let text = app.metrics.page(&waiting, app.log.dropped());
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], text).into_response()

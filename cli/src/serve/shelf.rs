@@ -19,7 +19,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 use sumout::Model;
 use sumout::model::Scaling;
-use sumout::queries::Predictor;
+use sumout::queries::predictor::Predictor;
 use sumout::structure::{OUTSIDE, Tree};
 
 /// Rows that people can choose from.
@@ -63,18 +63,35 @@ pub struct Shelf {
 
 /// `NAME=FILE`, or a file that is called by its own name.
 fn name_of(argument: &str) -> (String, PathBuf) {
-    if let Some((name, path)) = argument.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains('/')) {
+    if let Some((name, path)) = argument
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty() && !name.contains('/'))
+    {
         return (name.to_owned(), path.into());
     }
     let path = Path::new(argument);
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     (stem, path.to_owned())
 }
 
 impl Shelf {
     /// Loads all models. `examples` are rows to try; a model of MNIST's shape has the digits of this program.
-    pub fn new(models: &[String], examples: Option<String>, limits: Limits, metrics: Arc<Metrics>) -> Result<Self> {
-        let mut shelf = Self { served: Vec::new(), examples, limits, metrics };
+    pub fn new(
+        models: &[String],
+        examples: Option<String>,
+        limits: Limits,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self> {
+        let mut shelf = Self {
+            served: Vec::new(),
+            examples,
+            limits,
+            metrics,
+        };
         for argument in models {
             let (name, path) = name_of(argument);
             if shelf.served.iter().any(|other| other.name == name) {
@@ -85,7 +102,12 @@ impl Shelf {
             }
             let stamp = stamp(&path);
             let live = RwLock::new(Arc::new(shelf.load(&name, &path)?));
-            shelf.served.push(Served { name, path, stamp, live });
+            shelf.served.push(Served {
+                name,
+                path,
+                stamp,
+                live,
+            });
         }
         Ok(shelf)
     }
@@ -93,13 +115,26 @@ impl Shelf {
     fn load(&self, name: &str, path: &Path) -> Result<Live> {
         let model = models::load(path)?;
         let layout = layout_of(&model);
-        let classes: Vec<String> = (0..model.structure.classes).map(|class| model.class_name(class)).collect();
+        let classes: Vec<String> = (0..model.structure.classes)
+            .map(|class| model.class_name(class))
+            .collect();
         let columns = Columns::new(&layout, &model.structure);
         let examples = examples(self.examples.as_deref(), &layout, &classes)?;
         let about = about(name, &model, &layout, &columns, &classes, examples.len());
-        let engine = Engine::start(Predictor::new(model), self.limits.waiting(), self.metrics.clone());
+        let engine = Engine::start(
+            Predictor::new(model),
+            self.limits.waiting(),
+            self.metrics.clone(),
+        );
         let engine = engine.context("cannot start a thread")?;
-        Ok(Live { name: name.to_owned(), columns, classes, about, examples, engine })
+        Ok(Live {
+            name: name.to_owned(),
+            columns,
+            classes,
+            about,
+            examples,
+            engine,
+        })
     }
 
     /// The model of that name; without a name, the only one.
@@ -109,20 +144,28 @@ impl Shelf {
             None if self.served.len() == 1 => self.served.first(),
             None => {
                 let names = self.names().join(", ");
-                return Err(Problem::bad(format!("model: expected one of {names}, got none")));
+                return Err(Problem::bad(format!(
+                    "model: expected one of {names}, got none"
+                )));
             }
         };
         let unknown = || {
             let name: String = name.unwrap_or_default().chars().take(40).collect();
             let names = self.names().join(", ");
-            Problem::new(StatusCode::NOT_FOUND, format!("model: expected one of {names}, got '{name}'"))
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                format!("model: expected one of {names}, got '{name}'"),
+            )
         };
         served.map(Served::now).ok_or_else(unknown)
     }
 
     /// All names.
     pub fn names(&self) -> Vec<&str> {
-        self.served.iter().map(|served| served.name.as_str()).collect()
+        self.served
+            .iter()
+            .map(|served| served.name.as_str())
+            .collect()
     }
 
     /// All models as they are now.
@@ -144,7 +187,10 @@ impl Shelf {
                 *seen = now;
                 match self.load(&served.name, &served.path) {
                     Ok(live) => {
-                        *served.live.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(live);
+                        *served
+                            .live
+                            .write()
+                            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(live);
                         self.metrics.reloads[0].fetch_add(1, Relaxed);
                         log.event("reloaded", json!({ "model": served.name }));
                     }
@@ -164,7 +210,10 @@ impl Shelf {
 
 impl Served {
     fn now(&self) -> Arc<Live> {
-        self.live.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.live
+            .read()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .clone()
     }
 }
 
@@ -177,13 +226,25 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 fn is_fresh(stamp: Option<Stamp>) -> bool {
-    stamp.and_then(|(time, _)| time.elapsed().ok()).is_some_and(|age| age < LOOK / 2)
+    stamp
+        .and_then(|(time, _)| time.elapsed().ok())
+        .is_some_and(|age| age < LOOK / 2)
 }
 
 /// Rows to try.
-fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<Vec<(Vec<f32>, Option<String>)>> {
-    let request = Request { split: Split::Test, model: Some(layout.clone()), ..Request::default() };
-    let mnist = layout.shape.is_some_and(|s| (s.height, s.width, s.channels) == (28, 28, 1));
+fn examples(
+    data: Option<&str>,
+    layout: &Layout,
+    classes: &[String],
+) -> Result<Vec<(Vec<f32>, Option<String>)>> {
+    let request = Request {
+        split: Split::Test,
+        model: Some(layout.clone()),
+        ..Request::default()
+    };
+    let mnist = layout
+        .shape
+        .is_some_and(|s| (s.height, s.width, s.channels) == (28, 28, 1));
     let rows = match data {
         Some(data) => datasets::open(data, &request)?,
         None if mnist => datasets::open_digits(&request)?,
@@ -193,8 +254,14 @@ fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<V
     for chunk in rows {
         let chunk = chunk?;
         for (row, values) in chunk.values.chunks_exact(layout.width).enumerate() {
-            let label = chunk.labels.as_ref().and_then(|labels| usize::try_from(labels[row]).ok());
-            examples.push((values.to_vec(), label.and_then(|label| classes.get(label).cloned())));
+            let label = chunk
+                .labels
+                .as_ref()
+                .and_then(|labels| usize::try_from(labels[row]).ok());
+            examples.push((
+                values.to_vec(),
+                label.and_then(|label| classes.get(label).cloned()),
+            ));
             if examples.len() == EXAMPLES {
                 return Ok(examples);
             }
@@ -206,15 +273,30 @@ fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<V
 /// The number that is scaled to `z`: a whole one where 32 bits cannot tell, else with no more digits than they have.
 fn at(scaling: &Scaling, z: f32) -> f64 {
     let x = scaling.invert(0, z);
-    let x = if scaling.apply(0, x.round()) == z { x.round() } else { x };
+    let x = if scaling.apply(0, x.round()) == z {
+        x.round()
+    } else {
+        x
+    };
     x.to_string().parse().unwrap_or(x.into())
 }
 
 /// What clients and the page need to know of a model.
-fn about(name: &str, model: &Model, layout: &Layout, columns: &Columns, classes: &[String], examples: usize) -> Value {
+fn about(
+    name: &str,
+    model: &Model,
+    layout: &Layout,
+    columns: &Columns,
+    classes: &[String],
+    examples: usize,
+) -> Value {
     let s = &model.structure;
     let column = |column: usize| {
-        let kind = if columns.is_discrete(column) { "category" } else { "number" };
+        let kind = if columns.is_discrete(column) {
+            "category"
+        } else {
+            "number"
+        };
         json!({ "name": columns.name(column), "kind": kind, "categories": columns.categories(column) })
     };
     let image = layout.shape.map(|shape| {
@@ -222,7 +304,11 @@ fn about(name: &str, model: &Model, layout: &Layout, columns: &Columns, classes:
         json!({ "height": shape.height, "width": shape.width, "channels": shape.channels, "range": range })
     });
     let trees: Vec<Value> = s.trees.iter().map(|tree| levels(model, tree)).collect();
-    let named: Vec<Value> = if columns.named { (0..columns.width()).map(column).collect() } else { Vec::new() };
+    let named: Vec<Value> = if columns.named {
+        (0..columns.width()).map(column).collect()
+    } else {
+        Vec::new()
+    };
     json!({
         "name": name,
         "width": columns.width(),
@@ -243,7 +329,12 @@ fn levels(model: &Model, tree: &Tree) -> Value {
         let pixel = |&input: &u32| {
             let at = input as usize / frame.channels;
             let (row, column) = (at / frame.frame_width, at % frame.frame_width);
-            (row.saturating_sub(top).min(frame.height), column.saturating_sub(left).min(frame.width), row, column)
+            (
+                row.saturating_sub(top).min(frame.height),
+                column.saturating_sub(left).min(frame.width),
+                row,
+                column,
+            )
         };
         let inside = |row: usize, column: usize| {
             (top..top + frame.height).contains(&row) && (left..left + frame.width).contains(&column)
@@ -251,29 +342,46 @@ fn levels(model: &Model, tree: &Tree) -> Value {
         // (first row, first column, last row + 1, last column + 1) of what is in the image.
         let around = |points: &mut dyn Iterator<Item = [usize; 4]>| {
             points.fold([usize::MAX, usize::MAX, 0, 0], |a, b| {
-                [a[0].min(b[0]), a[1].min(b[1]), a[2].max(b[2]), a[3].max(b[3])]
+                [
+                    a[0].min(b[0]),
+                    a[1].min(b[1]),
+                    a[2].max(b[2]),
+                    a[3].max(b[3]),
+                ]
             })
         };
         let mut layers = Vec::new();
         let leaves = tree.positions.iter().map(|position| {
-            let seen = position.inputs.iter().filter(|input| **input != OUTSIDE).map(pixel);
-            let mut seen =
-                seen.filter(|&(_, _, row, column)| inside(row, column)).map(|(y, x, _, _)| [y, x, y + 1, x + 1]);
+            let seen = position
+                .inputs
+                .iter()
+                .filter(|input| **input != OUTSIDE)
+                .map(pixel);
+            let mut seen = seen
+                .filter(|&(_, _, row, column)| inside(row, column))
+                .map(|(y, x, _, _)| [y, x, y + 1, x + 1]);
             around(&mut seen)
         });
         layers.push(leaves.collect::<Vec<_>>());
         for level in &tree.levels {
             let below = &layers[layers.len() - 1];
-            let nodes =
-                level.children.iter().map(|children| around(&mut children.iter().map(|&child| below[child as usize])));
+            let nodes = level
+                .children
+                .iter()
+                .map(|children| around(&mut children.iter().map(|&child| below[child as usize])));
             layers.push(nodes.collect());
         }
         layers
     });
     let layer = |l: usize| {
         let shown = |boxes: &Vec<Vec<[usize; 4]>>| {
-            let of =
-                |b: &[usize; 4]| if b[2] == 0 { json!(null) } else { json!([b[0], b[1], b[2] - b[0], b[3] - b[1]]) };
+            let of = |b: &[usize; 4]| {
+                if b[2] == 0 {
+                    json!(null)
+                } else {
+                    json!([b[0], b[1], b[2] - b[0], b[3] - b[1]])
+                }
+            };
             boxes[l].iter().map(of).collect::<Vec<_>>()
         };
         json!({ "nodes": tree.nodes(l), "channels": tree.channels(l), "boxes": boxes.as_ref().map(shown) })
@@ -284,13 +392,16 @@ fn levels(model: &Model, tree: &Tree) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sumout::model_file;
+    use sumout::model::model_file;
     use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
 
     fn image_model(seed: u64) -> Model {
         let spec = ImageSpec {
             frame: (8, 8),
-            levels: vec![LevelSpec::square(2, 3, Sharing::Own), LevelSpec::square(2, 4, Sharing::Own)],
+            levels: vec![
+                LevelSpec::square(2, 3, Sharing::Own),
+                LevelSpec::square(2, 4, Sharing::Own),
+            ],
             ..ImageSpec::new(6, 6, 1, (2, 2), 2)
         };
         Model::random(Structure::image(&spec, 2).unwrap(), 1.0, seed)
@@ -298,9 +409,18 @@ mod tests {
 
     #[test]
     fn names_come_from_files_or_from_people() {
-        assert_eq!(name_of("a/b/digits.sumout"), ("digits".into(), "a/b/digits.sumout".into()));
-        assert_eq!(name_of("new=a/b=c.sumout"), ("new".into(), "a/b=c.sumout".into()));
-        assert_eq!(name_of("a/b=c.sumout"), ("b=c".into(), "a/b=c.sumout".into()));
+        assert_eq!(
+            name_of("a/b/digits.sumout"),
+            ("digits".into(), "a/b/digits.sumout".into())
+        );
+        assert_eq!(
+            name_of("new=a/b=c.sumout"),
+            ("new".into(), "a/b=c.sumout".into())
+        );
+        assert_eq!(
+            name_of("a/b=c.sumout"),
+            ("b=c".into(), "a/b=c.sumout".into())
+        );
     }
 
     #[test]
@@ -314,9 +434,16 @@ mod tests {
     fn nodes_know_their_pixels() {
         let model = image_model(1);
         let levels = levels(&model, &model.structure.trees[0]);
-        assert_eq!(levels[0]["boxes"][0], json!([0, 0, 1, 1]), "the frame's border cuts the first patch");
+        assert_eq!(
+            levels[0]["boxes"][0],
+            json!([0, 0, 1, 1]),
+            "the frame's border cuts the first patch"
+        );
         assert_eq!(levels[0]["boxes"][5], json!([1, 1, 2, 2]));
-        assert_eq!((&levels[1]["nodes"], &levels[1]["boxes"][3]), (&json!(4), &json!([3, 3, 3, 3])));
+        assert_eq!(
+            (&levels[1]["nodes"], &levels[1]["boxes"][3]),
+            (&json!(4), &json!([3, 3, 3, 3]))
+        );
         assert_eq!(levels[2]["boxes"][0], json!([0, 0, 6, 6]));
     }
 
@@ -327,7 +454,13 @@ mod tests {
         fs::write(&path, model_file::to_bytes(&image_model(1)).unwrap()).unwrap();
         let metrics: Arc<Metrics> = Arc::default();
         let argument = path.display().to_string();
-        let shelf = Shelf::new(std::slice::from_ref(&argument), None, Limits::default(), metrics.clone()).unwrap();
+        let shelf = Shelf::new(
+            std::slice::from_ref(&argument),
+            None,
+            Limits::default(),
+            metrics.clone(),
+        )
+        .unwrap();
         let shelf: &'static Shelf = Box::leak(Box::new(shelf));
         std::thread::spawn(|| shelf.watch(&Log::new(super::super::log::Level::None)));
         let first = shelf.find(None).unwrap();
@@ -347,8 +480,21 @@ mod tests {
         fs::write(&path, model_file::to_bytes(&other).unwrap()).unwrap();
         assert!(wait(&|| metrics.reloads[0].load(Relaxed) == 1));
         assert_eq!(shelf.find(None).unwrap().classes, ["a", "b"]);
-        assert_eq!(shelf.find(Some("x")).err().unwrap().message, "model: expected one of m, got 'x'");
-        let twice = Shelf::new(&[argument.clone(), argument], None, Limits::default(), metrics).err().unwrap();
-        assert!(twice.to_string().starts_with("two models are called 'm'"), "{twice}");
+        assert_eq!(
+            shelf.find(Some("x")).err().unwrap().message,
+            "model: expected one of m, got 'x'"
+        );
+        let twice = Shelf::new(
+            &[argument.clone(), argument],
+            None,
+            Limits::default(),
+            metrics,
+        )
+        .err()
+        .unwrap();
+        assert!(
+            twice.to_string().starts_with("two models are called 'm'"),
+            "{twice}"
+        );
     }
 }

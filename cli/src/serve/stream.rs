@@ -40,7 +40,15 @@ impl Incoming {
     /// Reads what is sent, of which at most `most` bytes may be held at once.
     pub fn new(pieces: Receiver<Bytes>, most: usize) -> (Self, Held) {
         let held = Rc::new(Cell::new(0));
-        (Self { pieces, piece: Bytes::new(), most, held: held.clone() }, Held(held))
+        (
+            Self {
+                pieces,
+                piece: Bytes::new(),
+                most,
+                held: held.clone(),
+            },
+            Held(held),
+        )
     }
 }
 
@@ -56,7 +64,10 @@ impl Read for Incoming {
         buffer[..count].copy_from_slice(&self.piece.split_to(count));
         self.held.set(self.held.get() + count);
         if self.held.get() > self.most {
-            let message = format!("expected rows or batches of at most {} bytes, got more", self.most);
+            let message = format!(
+                "expected rows or batches of at most {} bytes, got more",
+                self.most
+            );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         Ok(count)
@@ -90,21 +101,33 @@ pub struct Spool {
 impl Spool {
     /// An empty one.
     pub fn new(most: u64) -> Self {
-        Self { memory: Vec::new(), file: None, length: 0, most }
+        Self {
+            memory: Vec::new(),
+            file: None,
+            length: 0,
+            most,
+        }
     }
 
     /// The answers as the body of a response.
     pub fn into_body(mut self) -> io::Result<Body> {
-        let Some(mut file) = self.file.take() else { return Ok(Body::from(self.memory)) };
+        let Some(mut file) = self.file.take() else {
+            return Ok(Body::from(self.memory));
+        };
         file.write_all(&self.memory)?;
         file.seek(SeekFrom::Start(0))?;
-        Ok(Body::new(Outgoing { file, left: self.length }))
+        Ok(Body::new(Outgoing {
+            file,
+            left: self.length,
+        }))
     }
 }
 
 /// A file that goes away with the program: it loses its name as soon as it is made.
 fn nameless() -> io::Result<File> {
-    let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_nanos());
+    let nanos = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |age| age.as_nanos());
     let path = std::env::temp_dir().join(format!("sumout-answers-{}-{nanos}", std::process::id()));
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
@@ -119,7 +142,10 @@ impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len() as u64;
         if self.length > self.most {
-            let message = format!("the answer: expected at most {} bytes, got more; ask about fewer rows", self.most);
+            let message = format!(
+                "the answer: expected at most {} bytes, got more; ask about fewer rows",
+                self.most
+            );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         self.memory.extend_from_slice(bytes);
@@ -150,7 +176,10 @@ impl HttpBody for Outgoing {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if self.left == 0 {
             return Poll::Ready(None);
         }
@@ -171,7 +200,9 @@ mod tests {
     use http_body_util::BodyExt;
 
     fn read(body: Body) -> Vec<u8> {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(async { body.collect().await.unwrap().to_bytes().to_vec() })
     }
 
@@ -180,12 +211,19 @@ mod tests {
         for length in [0, 10, IN_MEMORY + 1, 3 * IN_MEMORY + 77] {
             let bytes: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
             let mut spool = Spool::new(1 << 30);
-            bytes.chunks(1000).for_each(|piece| spool.write_all(piece).unwrap());
-            assert!(spool.memory.len() <= IN_MEMORY && spool.file.is_some() == (length > IN_MEMORY));
+            bytes
+                .chunks(1000)
+                .for_each(|piece| spool.write_all(piece).unwrap());
+            assert!(
+                spool.memory.len() <= IN_MEMORY && spool.file.is_some() == (length > IN_MEMORY)
+            );
             assert!(read(spool.into_body().unwrap()) == bytes, "{length}");
         }
         let mut spool = Spool::new(5);
-        assert_eq!(spool.write_all(b"123456").unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            spool.write_all(b"123456").unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
     }
 
     #[test]
@@ -199,11 +237,20 @@ mod tests {
         let mut buffer = [0; 3];
         assert_eq!(incoming.read(&mut buffer).unwrap(), 3);
         held.release();
-        assert_eq!((incoming.read(&mut buffer).unwrap(), incoming.read(&mut buffer).unwrap()), (3, 1));
+        assert_eq!(
+            (
+                incoming.read(&mut buffer).unwrap(),
+                incoming.read(&mut buffer).unwrap()
+            ),
+            (3, 1)
+        );
         assert_eq!(incoming.read(&mut buffer).unwrap(), 0);
         let (sender, receiver) = tokio::sync::mpsc::channel(4);
         sender.blocking_send(Bytes::from("abcdef")).unwrap();
         let (mut incoming, _) = Incoming::new(receiver, 5);
-        assert_eq!(incoming.read(&mut [0; 9]).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            incoming.read(&mut [0; 9]).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
     }
 }

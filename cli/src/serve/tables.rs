@@ -48,7 +48,10 @@ impl Decode for Whole {
         let end = self.values.len().min(self.used + most * columns.width());
         let values = self.values[self.used..end].to_vec();
         self.used = end;
-        Ok(Piece { values, texts: Vec::new() })
+        Ok(Piece {
+            values,
+            texts: Vec::new(),
+        })
     }
 }
 
@@ -63,7 +66,12 @@ pub struct Lines {
 impl Lines {
     /// Nothing is read yet.
     pub fn new((incoming, held): (Incoming, Held)) -> Self {
-        Self { reader: BufReader::with_capacity(1 << 16, incoming), held, line: 0, buffer: Vec::new() }
+        Self {
+            reader: BufReader::with_capacity(1 << 16, incoming),
+            held,
+            line: 0,
+            buffer: Vec::new(),
+        }
     }
 }
 
@@ -72,7 +80,12 @@ impl Decode for Lines {
         let mut piece = Piece::default();
         while piece.values.len() < most * columns.width() {
             self.buffer.clear();
-            if self.reader.read_until(b'\n', &mut self.buffer).map_err(|error| unreadable(&error))? == 0 {
+            if self
+                .reader
+                .read_until(b'\n', &mut self.buffer)
+                .map_err(|error| unreadable(&error))?
+                == 0
+            {
                 break;
             }
             self.held.release();
@@ -101,16 +114,29 @@ impl Csv {
         let mut reader = BufReader::with_capacity(1 << 16, incoming);
         let start = reader.fill_buf().map_err(|error| unreadable(&error))?;
         let mut builder = csv::ReaderBuilder::new();
-        builder.has_headers(true).flexible(true).delimiter(delimiter(start));
+        builder
+            .has_headers(true)
+            .flexible(true)
+            .delimiter(delimiter(start));
         let (noting, lines) = Noting::new(reader, u64::MAX); // what is held is counted as it comes in
         let mut reader = builder.from_reader(noting);
         let names = reader.headers().map_err(|error| wrong(&error, &lines))?;
         let header: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
         if header.is_empty() {
-            return Err(Problem::bad("expected a line with the names of the columns, got nothing"));
+            return Err(Problem::bad(
+                "expected a line with the names of the columns, got nothing",
+            ));
         }
-        let places = columns.places(&header).map_err(|what| Problem::bad(format!("line 1: {what}")))?;
-        Ok(Self { reader, lines, held, header, places })
+        let places = columns
+            .places(&header)
+            .map_err(|what| Problem::bad(format!("line 1: {what}")))?;
+        Ok(Self {
+            reader,
+            lines,
+            held,
+            header,
+            places,
+        })
     }
 }
 
@@ -120,7 +146,9 @@ fn wrong(error: &csv::Error, lines: &Mutex<LineStarts>) -> Problem {
         csv::ErrorKind::Io(error) => unreadable(error),
         csv::ErrorKind::Utf8 { pos, .. } => {
             let line = line_of(lines, pos.as_ref());
-            Problem::bad(format!("line {line}: expected text in UTF-8, got other bytes"))
+            Problem::bad(format!(
+                "line {line}: expected text in UTF-8, got other bytes"
+            ))
         }
         _ => Problem::bad(error.to_string()),
     }
@@ -131,19 +159,30 @@ impl Decode for Csv {
         let mut piece = Piece::default();
         while piece.texts.len() < most {
             let mut record = StringRecord::new();
-            if !self.reader.read_record(&mut record).map_err(|error| wrong(&error, &self.lines))? {
+            if !self
+                .reader
+                .read_record(&mut record)
+                .map_err(|error| wrong(&error, &self.lines))?
+            {
                 break;
             }
             self.held.release();
             let line = line_of(&self.lines, record.position());
             if record.len() != self.header.len() {
                 let (expected, got) = (self.header.len(), record.len());
-                let message = format!("line {line}: expected {expected} cells, as in the first line, got {got}");
+                let message = format!(
+                    "line {line}: expected {expected} cells, as in the first line, got {got}"
+                );
                 return Err(Problem::bad(message));
             }
             for (column, &place) in self.places.iter().enumerate() {
                 let value = columns.value(column, Cell::Text(&record[place]));
-                let wrong = |what| Problem::bad(format!("line {line}, column '{}': {what}", self.header[place]));
+                let wrong = |what| {
+                    Problem::bad(format!(
+                        "line {line}, column '{}': {what}",
+                        self.header[place]
+                    ))
+                };
                 piece.values.push(value.map_err(wrong)?);
             }
             piece.texts.push(record);
@@ -170,7 +209,9 @@ pub(crate) mod tests {
     pub fn arrived(bytes: &[u8], most: usize) -> (Incoming, Held) {
         let pieces: Vec<&[u8]> = bytes.chunks(7).collect();
         let (sender, receiver) = tokio::sync::mpsc::channel(pieces.len().max(1));
-        pieces.iter().for_each(|piece| sender.blocking_send(Bytes::copy_from_slice(piece)).unwrap());
+        pieces
+            .iter()
+            .for_each(|piece| sender.blocking_send(Bytes::copy_from_slice(piece)).unwrap());
         Incoming::new(receiver, most)
     }
 
@@ -178,23 +219,34 @@ pub(crate) mod tests {
     pub fn rows(decoder: &mut dyn Decode) -> Result<Vec<f32>, String> {
         let mut all = Vec::new();
         loop {
-            let piece = decoder.next(&columns(), 2).map_err(|problem| problem.message)?;
+            let piece = decoder
+                .next(&columns(), 2)
+                .map_err(|problem| problem.message)?;
             if piece.values.is_empty() {
                 return Ok(all);
             }
-            all.extend(piece.values.iter().map(|x| if x.is_nan() { -9.0 } else { *x }));
+            all.extend(
+                piece
+                    .values
+                    .iter()
+                    .map(|x| if x.is_nan() { -9.0 } else { *x }),
+            );
         }
     }
 
     fn csv(text: &str) -> Result<Vec<f32>, String> {
-        let mut decoder = Csv::new(arrived(text.as_bytes(), 100), &columns()).map_err(|problem| problem.message)?;
+        let mut decoder = Csv::new(arrived(text.as_bytes(), 100), &columns())
+            .map_err(|problem| problem.message)?;
         rows(&mut decoder)
     }
 
     #[test]
     fn csv_in_any_order_with_extra_columns() {
         let text = "id,kind,coin,sex,age\na,2,1,m,3.5\n\"b\nc\",,NA,,\nd,0,0,f,-1\n";
-        assert_eq!(csv(text).unwrap(), [3.5, 1., 1., 2., -9., -9., -9., -9., -1., 0., 0., 0.]);
+        assert_eq!(
+            csv(text).unwrap(),
+            [3.5, 1., 1., 2., -9., -9., -9., -9., -1., 0., 0., 0.]
+        );
         assert_eq!(csv(&text.replace(',', ";")).unwrap().len(), 12);
         assert_eq!(csv("age,sex,coin,kind\n").unwrap(), [0.0; 0]);
     }
@@ -202,38 +254,69 @@ pub(crate) mod tests {
     #[test]
     fn nonsense_is_placed() {
         let says = |text: &str| csv(text).unwrap_err();
-        assert_eq!(says("age,sex,coin,kind\n1,f,0,0\n1,x,0,0\n"), "line 3, column 'sex': expected f, m, got 'x'");
-        for text in ["age,sex,coin,kind\n1,f,0,0\n1,f,0,0\n1,x,0,0\n", "age,sex,coin,kind\n\n\n1,x,0,0\n"] {
+        assert_eq!(
+            says("age,sex,coin,kind\n1,f,0,0\n1,x,0,0\n"),
+            "line 3, column 'sex': expected f, m, got 'x'"
+        );
+        for text in [
+            "age,sex,coin,kind\n1,f,0,0\n1,f,0,0\n1,x,0,0\n",
+            "age,sex,coin,kind\n\n\n1,x,0,0\n",
+        ] {
             for end in ["\n", "\r\n", "\r"] {
-                assert_eq!(says(&text.replace('\n', end)), "line 4, column 'sex': expected f, m, got 'x'");
+                assert_eq!(
+                    says(&text.replace('\n', end)),
+                    "line 4, column 'sex': expected f, m, got 'x'"
+                );
             }
         }
-        assert_eq!(says("age,sex,coin,kind\n1,f\n"), "line 2: expected 4 cells, as in the first line, got 2");
+        assert_eq!(
+            says("age,sex,coin,kind\n1,f\n"),
+            "line 2: expected 4 cells, as in the first line, got 2"
+        );
         assert_eq!(
             says("age,sex,coin,kind\ninf,f,0,0\n"),
             "line 2, column 'age': expected a finite number of 32 bits, got 'inf'"
         );
-        assert_eq!(says("age,sex\n1,f\n"), "line 1: expected a column 'coin', as the model has, got age, sex");
-        assert_eq!(says(""), "expected a line with the names of the columns, got nothing");
+        assert_eq!(
+            says("age,sex\n1,f\n"),
+            "line 1: expected a column 'coin', as the model has, got age, sex"
+        );
+        assert_eq!(
+            says(""),
+            "expected a line with the names of the columns, got nothing"
+        );
         assert_eq!(
             says(&format!("age,sex,coin,kind\n{},", "9".repeat(200))),
             "expected rows or batches of at most 100 bytes, got more"
         );
-        let mut decoder = Csv::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &columns()).unwrap();
-        assert_eq!(rows(&mut decoder).unwrap_err(), "line 2: expected text in UTF-8, got other bytes");
+        let mut decoder =
+            Csv::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &columns()).unwrap();
+        assert_eq!(
+            rows(&mut decoder).unwrap_err(),
+            "line 2: expected text in UTF-8, got other bytes"
+        );
     }
 
     #[test]
     fn lines_one_by_one() {
         let text = b"{\"age\": 1}\n\n[2, \"f\", null, 1]\n{}";
         let mut decoder = Lines::new(arrived(text, 20));
-        assert_eq!(rows(&mut decoder).unwrap(), [1., -9., -9., -9., 2., 0., -9., 1., -9., -9., -9., -9.]);
+        assert_eq!(
+            rows(&mut decoder).unwrap(),
+            [1., -9., -9., -9., 2., 0., -9., 1., -9., -9., -9., -9.]
+        );
         let mut decoder = Lines::new(arrived(b"{}\n{\"age\": \"x\"}\n", 20));
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
             "line 2, column 'age': expected a number or null, got the text 'x'"
         );
-        let mut decoder = Lines::new(arrived(b"{}\n{\"age\":                              1}", 20));
-        assert_eq!(rows(&mut decoder).unwrap_err(), "expected rows or batches of at most 20 bytes, got more");
+        let mut decoder = Lines::new(arrived(
+            b"{}\n{\"age\":                              1}",
+            20,
+        ));
+        assert_eq!(
+            rows(&mut decoder).unwrap_err(),
+            "expected rows or batches of at most 20 bytes, got more"
+        );
     }
 }

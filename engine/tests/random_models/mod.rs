@@ -2,11 +2,11 @@
 
 #![allow(dead_code)] // each test uses a part of it
 
-use sumout::batch::Batch;
-use sumout::leaves::Coordinate;
+use sumout::layers::leaf::Coordinate;
+use sumout::layers::weights::Weights;
 use sumout::random::{Purpose, Stream};
+use sumout::rows::batch::Batch;
 use sumout::structure::{ClassRows, ImageSpec, Kind, LevelSpec, Sharing, Structure};
-use sumout::weights::Weights;
 
 /// Draws from a seed.
 pub struct Draw(pub Stream);
@@ -28,16 +28,30 @@ pub fn structure(draw: &mut Draw) -> Structure {
         0..=7 => image(draw, classes),
         8..=15 => {
             let sharing = [Sharing::Own, Sharing::Shared, Sharing::Pattern(1, 2)][draw.from(0, 2)];
-            let levels = [(3, draw.from(1, 20), sharing), (usize::MAX, draw.from(1, 40), Sharing::Own)];
-            Structure::sequence(draw.from(2, 12), draw.from(1, 2), draw.from(1, 3), draw.from(1, 18), &levels, classes)
-                .unwrap()
+            let levels = [
+                (3, draw.from(1, 20), sharing),
+                (usize::MAX, draw.from(1, 40), Sharing::Own),
+            ];
+            Structure::sequence(
+                draw.from(2, 12),
+                draw.from(1, 2),
+                draw.from(1, 3),
+                draw.from(1, 18),
+                &levels,
+                classes,
+            )
+            .unwrap()
         }
         16..=23 => table(draw, classes),
         _ => {
             // Wide enough for tile registers, where the machine has them.
             let sharing = [Sharing::Own, Sharing::Shared][draw.from(0, 1)];
-            let levels = [(2, draw.from(128, 180), sharing), (usize::MAX, draw.from(64, 130), Sharing::Own)];
-            Structure::sequence(draw.from(2, 4), 1, 1, draw.from(64, 100), &levels, classes).unwrap()
+            let levels = [
+                (2, draw.from(128, 180), sharing),
+                (usize::MAX, draw.from(64, 130), Sharing::Own),
+            ];
+            Structure::sequence(draw.from(2, 4), 1, 1, draw.from(64, 100), &levels, classes)
+                .unwrap()
         }
     }
 }
@@ -45,7 +59,12 @@ pub fn structure(draw: &mut Draw) -> Structure {
 fn image(draw: &mut Draw, classes: usize) -> Structure {
     let (height, width) = (draw.from(1, 6), draw.from(1, 6));
     let (channels, border) = (draw.from(1, 2), draw.from(0, 2));
-    let kind = [Kind::Gaussian, Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)][draw.from(0, 3)];
+    let kind = [
+        Kind::Gaussian,
+        Kind::Gaussian,
+        Kind::Bernoulli,
+        Kind::Categorical(3),
+    ][draw.from(0, 3)];
     let level = |draw: &mut Draw| LevelSpec {
         window: (draw.from(1, 3), draw.from(1, 3)),
         channels: draw.from(1, 34),
@@ -58,11 +77,20 @@ fn image(draw: &mut Draw, classes: usize) -> Structure {
     };
     let spec = |draw: &mut Draw| ImageSpec {
         frame: (height + border, width + border),
-        grid_shift: (draw.from(0, (height + border).min(2)), draw.from(0, (width + border).min(2))),
+        grid_shift: (
+            draw.from(0, (height + border).min(2)),
+            draw.from(0, (width + border).min(2)),
+        ),
         leaf_sharing: [Sharing::Own, Sharing::Shared][draw.from(0, 1)],
         kind,
         levels: levels(draw),
-        ..ImageSpec::new(height, width, channels, (draw.from(1, 2), draw.from(1, 2)), draw.from(1, 20))
+        ..ImageSpec::new(
+            height,
+            width,
+            channels,
+            (draw.from(1, 2), draw.from(1, 2)),
+            draw.from(1, 20),
+        )
     };
     let specs: Vec<ImageSpec> = (0..draw.from(1, 2)).map(|_| spec(draw)).collect();
     Structure::images(&specs, classes).unwrap()
@@ -70,15 +98,24 @@ fn image(draw: &mut Draw, classes: usize) -> Structure {
 
 fn table(draw: &mut Draw, classes: usize) -> Structure {
     let columns = draw.from(1, 9);
-    let kinds: Vec<Kind> =
-        (0..columns).map(|_| [Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(4)][draw.from(0, 2)]).collect();
+    let kinds: Vec<Kind> = (0..columns)
+        .map(|_| [Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(4)][draw.from(0, 2)])
+        .collect();
     let order = |draw: &mut Draw| -> Vec<Vec<u32>> {
         let order = draw.0.permutation(columns);
         order.chunks(draw.from(1, 3)).map(<[u32]>::to_vec).collect()
     };
     let orders: Vec<_> = (0..draw.from(1, 3)).map(|_| order(draw)).collect();
     let channels = [draw.from(1, 8), draw.from(1, 17)];
-    Structure::column_trees(&kinds, &orders, draw.from(2, 5), draw.from(1, 6), &channels, classes).unwrap()
+    Structure::column_trees(
+        &kinds,
+        &orders,
+        draw.from(2, 5),
+        draw.from(1, 6),
+        &channels,
+        classes,
+    )
+    .unwrap()
 }
 
 /// Weights whose logits spread so that the smallest are about e⁻¹⁰⁰ at `spread` 30, and leaves of all shapes.
@@ -90,8 +127,11 @@ pub fn weights(structure: &Structure, spread: f64, draw: &mut Draw) -> Weights {
                 Coordinate::Gaussian { mean, log_sigma } => (mean, Some(log_sigma), 1.5),
                 Coordinate::Discrete { logits } => (logits, None, spread),
             };
-            a.iter_mut().for_each(|x| *x = (scale * draw.0.normal()) as f32);
-            b.into_iter().flatten().for_each(|x| *x = (draw.0.normal() - 0.5) as f32);
+            a.iter_mut()
+                .for_each(|x| *x = (scale * draw.0.normal()) as f32);
+            b.into_iter()
+                .flatten()
+                .for_each(|x| *x = (draw.0.normal() - 0.5) as f32);
         }
     }
     assert_eq!(structure.class_rows, ClassRows::Mixing);
@@ -99,10 +139,18 @@ pub fn weights(structure: &Structure, spread: f64, draw: &mut Draw) -> Weights {
 }
 
 /// Rows of the frame with holes of probability `missing`, values up to ±`reach`.
-pub fn batch(structure: &Structure, rows: usize, missing: f64, reach: f32, draw: &mut Draw) -> Batch {
+pub fn batch(
+    structure: &Structure,
+    rows: usize,
+    missing: f64,
+    reach: f32,
+    draw: &mut Draw,
+) -> Batch {
     let mut batch = Batch::default();
     batch.clear(structure, rows);
-    for (b, place) in (0..rows).flat_map(|b| (0..structure.frame_len()).map(move |place| (b, place))) {
+    for (b, place) in
+        (0..rows).flat_map(|b| (0..structure.frame_len()).map(move |place| (b, place)))
+    {
         if draw.0.chance(missing) {
             continue;
         }

@@ -43,26 +43,52 @@ impl Kept {
     }
 
     /// Writes the file anew.
-    pub fn save<M: Module>(&self, progress: Progress, layers: M, rule: &ModuleOptimizer) -> Result<()> {
+    pub fn save<M: Module>(
+        &self,
+        progress: Progress,
+        layers: M,
+        rule: &ModuleOptimizer,
+    ) -> Result<()> {
         let layers = layers.into_record().into_bytes()?;
-        let head = Head { training: self.training.clone(), progress, layers: layers.len() };
+        let head = Head {
+            training: self.training.clone(),
+            progress,
+            layers: layers.len(),
+        };
         let head = serde_json::to_string(&head)? + "\n";
-        models::save(&self.path, &[head.as_bytes(), &layers, &rule.into_bytes()?].concat())
+        models::save(
+            &self.path,
+            &[head.as_bytes(), &layers, &rule.into_bytes()?].concat(),
+        )
     }
 
     /// The net as it was left, or as it is given if there is no file of this training.
-    pub fn load<M: Module>(&self, layers: M, rule: ModuleOptimizer) -> Result<(Progress, M, ModuleOptimizer)> {
-        let Ok(bytes) = fs::read(&self.path) else { return Ok((Progress::default(), layers, rule)) };
+    pub fn load<M: Module>(
+        &self,
+        layers: M,
+        rule: ModuleOptimizer,
+    ) -> Result<(Progress, M, ModuleOptimizer)> {
+        let Ok(bytes) = fs::read(&self.path) else {
+            return Ok((Progress::default(), layers, rule));
+        };
         let damaged = || format!("{} is damaged: remove it", self.path.display());
-        let end = bytes.iter().position(|&byte| byte == b'\n').with_context(damaged)?;
+        let end = bytes
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .with_context(damaged)?;
         let head: Head = serde_json::from_slice(&bytes[..end]).with_context(damaged)?;
         if head.training != self.training {
             return Ok((Progress::default(), layers, rule));
         }
-        let (net, state) = bytes[end + 1..].split_at_checked(head.layers).with_context(damaged)?;
-        let record = ModuleRecord::from_bytes(Bytes::from_bytes_vec(net.to_vec())).with_context(damaged)?;
+        let (net, state) = bytes[end + 1..]
+            .split_at_checked(head.layers)
+            .with_context(damaged)?;
+        let record =
+            ModuleRecord::from_bytes(Bytes::from_bytes_vec(net.to_vec())).with_context(damaged)?;
         let layers = layers.try_load_record(record).with_context(damaged)?;
-        let rule = rule.from_bytes(Bytes::from_bytes_vec(state.to_vec())).with_context(damaged)?;
+        let rule = rule
+            .from_bytes(Bytes::from_bytes_vec(state.to_vec()))
+            .with_context(damaged)?;
         Ok((head.progress, layers, rule))
     }
 

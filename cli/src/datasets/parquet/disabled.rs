@@ -7,8 +7,11 @@ use crate::staged::Staged;
 use anyhow::Result;
 
 fn absent(file: &str) -> anyhow::Error {
-    let how = "build it with `cargo build --release --features parquet`, which takes a few minutes more";
-    mistake(format!("{file}: this build has no Parquet; {how}, or use CSV"))
+    let how =
+        "build it with `cargo build --release --features parquet`, which takes a few minutes more";
+    mistake(format!(
+        "{file}: this build has no Parquet; {how}, or use CSV"
+    ))
 }
 
 /// Cannot be made.

@@ -1,13 +1,15 @@
 //! With the feature `parquet`: a null is a hole, text and truth values are categories.
 
-use crate::datasets::records::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Value, Written, plain_json};
+use crate::datasets::records::{
+    Cell, EachRow, Field, FieldKind, Holes, Place, Records, Value, Written, plain_json,
+};
 use crate::datasets::source::Origin;
 use crate::mistake::{file_error, mistake};
 use crate::staged::Staged;
 use anyhow::{Context, Result};
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array, Int64Builder, RecordBatch,
-    RecordBatchReader, StringArray, StringBuilder,
+    Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array,
+    Int64Builder, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
 };
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
@@ -34,7 +36,9 @@ enum Cells {
 impl Cells {
     fn at(&self, row: usize, holes: &Holes) -> Cell<'_> {
         match self {
-            Self::Wholes(numbers) if numbers.is_valid(row) => holes.number(numbers.value(row) as f64),
+            Self::Wholes(numbers) if numbers.is_valid(row) => {
+                holes.number(numbers.value(row) as f64)
+            }
             Self::Numbers(numbers) if numbers.is_valid(row) => holes.number(numbers.value(row)),
             Self::Texts(texts) if texts.is_valid(row) => holes.cell(texts.value(row)),
             _ => Cell::Missing,
@@ -74,26 +78,58 @@ impl ParquetRecords {
     pub fn open(origin: &Origin, holes: Holes) -> Result<Self> {
         let name = origin.name();
         let Origin::File(path) = origin else {
-            return Err(mistake(format!("{name}: expected Parquet in a file, because its end is read first")));
+            return Err(mistake(format!(
+                "{name}: expected Parquet in a file, because its end is read first"
+            )));
         };
-        let wrong = |error: parquet::errors::ParquetError| mistake(format!("{name}: expected a Parquet file: {error}"));
+        let wrong = |error: parquet::errors::ParquetError| {
+            mistake(format!("{name}: expected a Parquet file: {error}"))
+        };
         let file = File::open(path).map_err(|error| file_error("read", path, error))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(wrong)?.with_batch_size(BATCH);
-        let header = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+            .map_err(wrong)?
+            .with_batch_size(BATCH);
+        let header = builder
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect();
         let reader = builder.build().map_err(wrong)?;
         let (chosen, keepable, kept, batch) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { name, header, reader, chosen, keepable, kept, holes, batch, rows: 0, used: 0, row: 0 })
+        Ok(Self {
+            name,
+            header,
+            reader,
+            chosen,
+            keepable,
+            kept,
+            holes,
+            batch,
+            rows: 0,
+            used: 0,
+            row: 0,
+        })
     }
 
     /// Reads the next batch; false at the end.
     fn next(&mut self) -> Result<bool> {
-        let Some(batch) = self.reader.next() else { return Ok(false) };
+        let Some(batch) = self.reader.next() else {
+            return Ok(false);
+        };
         let batch = batch.map_err(|error| mistake(format!("{}: damaged: {error}", self.name)))?;
         let chosen = self.chosen.iter().map(|&column| {
-            check_kind(&self.name, &self.header[column], batch.column(column).data_type())?;
+            check_kind(
+                &self.name,
+                &self.header[column],
+                batch.column(column).data_type(),
+            )?;
             cells(&self.name, &self.header[column], batch.column(column))
         });
-        let kept = self.kept.iter().map(|&column| cells(&self.name, &self.header[column], batch.column(column)));
+        let kept = self
+            .kept
+            .iter()
+            .map(|&column| cells(&self.name, &self.header[column], batch.column(column)));
         self.batch = chosen.chain(kept).collect::<Result<_>>()?;
         (self.rows, self.used) = (batch.num_rows(), 0);
         Ok(true)
@@ -117,7 +153,10 @@ fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
         DataType::Dictionary(_, values) => values,
         other => other,
     };
-    let text = matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean);
+    let text = matches!(
+        kind,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean
+    );
     if text || kind.is_numeric() || kind.is_null() {
         return Ok(());
     }
@@ -128,10 +167,18 @@ fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
 
 /// The cells of a column.
 fn cells(file: &str, name: &str, column: &ArrayRef) -> Result<Cells> {
-    let cast = |kind| cast(column, &kind).map_err(|error| mistake(format!("{file}: column '{name}': {error}")));
+    let cast = |kind| {
+        cast(column, &kind).map_err(|error| mistake(format!("{file}: column '{name}': {error}")))
+    };
     Ok(match kind_of(column.data_type()) {
-        FieldKind::Whole => Cells::Wholes(cast(DataType::Int64)?.as_primitive::<Int64Type>().clone()),
-        FieldKind::Double => Cells::Numbers(cast(DataType::Float64)?.as_primitive::<Float64Type>().clone()),
+        FieldKind::Whole => {
+            Cells::Wholes(cast(DataType::Int64)?.as_primitive::<Int64Type>().clone())
+        }
+        FieldKind::Double => Cells::Numbers(
+            cast(DataType::Float64)?
+                .as_primitive::<Float64Type>()
+                .clone(),
+        ),
         _ => Cells::Texts(cast(DataType::Utf8)?.as_string().clone()),
     })
 }
@@ -167,9 +214,20 @@ impl Records for ParquetRecords {
                 }
             }
             let (chosen, kept) = self.batch.split_at(self.chosen.len());
-            let row: Vec<Cell> = chosen.iter().map(|cells| cells.at(self.used, &self.holes)).collect();
+            let row: Vec<Cell> = chosen
+                .iter()
+                .map(|cells| cells.at(self.used, &self.holes))
+                .collect();
             let kept = kept.iter().map(|cells| cells.written(self.used)).collect();
-            each(Place { file: &self.name, unit: "row", row: self.row }, &row, kept)?;
+            each(
+                Place {
+                    file: &self.name,
+                    unit: "row",
+                    row: self.row,
+                },
+                &row,
+                kept,
+            )?;
             self.used += 1;
             self.row += 1;
         }
@@ -244,16 +302,26 @@ impl ParquetWriter {
     pub fn create(file: &str, staged: Staged, fields: &[Field]) -> Result<Self> {
         let kinds: Vec<FieldKind> = fields.iter().map(|field| field.kind.clone()).collect();
         let columns: Vec<Builder> = kinds.iter().map(Builder::new).collect();
-        let field =
-            |(field, column): (&Field, &Builder)| arrow::datatypes::Field::new(&field.name, column.data_type(), true);
-        let schema = Arc::new(Schema::new(fields.iter().zip(&columns).map(field).collect::<Vec<_>>()));
+        let field = |(field, column): (&Field, &Builder)| {
+            arrow::datatypes::Field::new(&field.name, column.data_type(), true)
+        };
+        let schema = Arc::new(Schema::new(
+            fields.iter().zip(&columns).map(field).collect::<Vec<_>>(),
+        ));
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(ROW_GROUP))
             .build();
         let writer = ArrowWriter::try_new(staged, schema.clone(), Some(properties));
         let writer = writer.with_context(|| format!("cannot write {file}"))?;
-        Ok(Self { name: file.to_owned(), writer, schema, kinds, columns, rows: 0 })
+        Ok(Self {
+            name: file.to_owned(),
+            writer,
+            schema,
+            kinds,
+            columns,
+            rows: 0,
+        })
     }
 
     /// The next row.
@@ -262,20 +330,28 @@ impl ParquetWriter {
             column.push(value.shown(kind));
         }
         self.rows += 1;
-        if self.rows == BATCH { self.flush() } else { Ok(()) }
+        if self.rows == BATCH {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<()> {
         self.rows = 0;
         let columns = self.columns.iter_mut().map(Builder::finish).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
-        self.writer.write(&batch).with_context(|| format!("cannot write {}", self.name))
+        self.writer
+            .write(&batch)
+            .with_context(|| format!("cannot write {}", self.name))
     }
 
     /// Writes what is left and hands the file back.
     pub fn finish(mut self) -> Result<Staged> {
         self.flush()?;
-        self.writer.into_inner().with_context(|| format!("cannot write {}", self.name))
+        self.writer
+            .into_inner()
+            .with_context(|| format!("cannot write {}", self.name))
     }
 }
 
@@ -290,14 +366,39 @@ mod tests {
 
     #[test]
     fn a_table_of_pyarrow() {
-        let request = Request { target: Some("species".into()), ..Request::default() };
+        let request = Request {
+            target: Some("species".into()),
+            ..Request::default()
+        };
         let table = datasets::read(&data("table.parquet"), &request).unwrap();
-        let kinds: Vec<_> = table.layout.columns.iter().map(|column| column.kind.clone()).collect();
+        let kinds: Vec<_> = table
+            .layout
+            .columns
+            .iter()
+            .map(|column| column.kind.clone())
+            .collect();
         let names = |names: [&str; 2]| ColumnKind::Categorical(names.map(str::to_owned).to_vec());
         let numeric = ColumnKind::Numeric;
-        assert_eq!(kinds, [numeric.clone(), numeric, names(["blue", "red"]), names(["false", "true"])]);
-        let filled: Vec<f32> = table.values.iter().map(|x| if x.is_nan() { -9.0 } else { *x }).collect();
-        let rows = [[31.0, 1.5, 1.0, 1.0], [-9.0, 1.75, 0.0, 0.0], [47.0, -9.0, 1.0, -9.0], [52.0, 1.625, -9.0, 1.0]];
+        assert_eq!(
+            kinds,
+            [
+                numeric.clone(),
+                numeric,
+                names(["blue", "red"]),
+                names(["false", "true"])
+            ]
+        );
+        let filled: Vec<f32> = table
+            .values
+            .iter()
+            .map(|x| if x.is_nan() { -9.0 } else { *x })
+            .collect();
+        let rows = [
+            [31.0, 1.5, 1.0, 1.0],
+            [-9.0, 1.75, 0.0, 0.0],
+            [47.0, -9.0, 1.0, -9.0],
+            [52.0, 1.625, -9.0, 1.0],
+        ];
         assert_eq!(filled, rows.concat());
         assert_eq!(table.labels, Some(vec![0, 1, -1, 0]));
     }
@@ -312,21 +413,46 @@ mod tests {
             Field::new("w", FieldKind::Text),
         ];
         let mut out = Output::create(&path, OutputFormat::Parquet, fields.clone(), None).unwrap();
-        out.row(&[Value::Whole(9_007_199_254_740_993), Value::Double(0.1), Value::Text(" NA ")]).unwrap();
-        out.row(&[Value::Missing, Value::Missing, Value::Missing]).unwrap();
+        out.row(&[
+            Value::Whole(9_007_199_254_740_993),
+            Value::Double(0.1),
+            Value::Text(" NA "),
+        ])
+        .unwrap();
+        out.row(&[Value::Missing, Value::Missing, Value::Missing])
+            .unwrap();
         out.finish().unwrap();
         let model = datasets::Layout {
             width: 1,
-            columns: vec![datasets::Column { name: "x".into(), kind: ColumnKind::Numeric }],
+            columns: vec![datasets::Column {
+                name: "x".into(),
+                kind: ColumnKind::Numeric,
+            }],
             ..datasets::Layout::default()
         };
-        let request = Request { model: Some(model), keep: datasets::Keep::All, ..Request::default() };
+        let request = Request {
+            model: Some(model),
+            keep: datasets::Keep::All,
+            ..Request::default()
+        };
         let rows = datasets::open(&path, &request).unwrap();
-        let kept: Vec<Field> = rows.layout.kept.iter().map(|kept| kept.field.clone()).collect();
+        let kept: Vec<Field> = rows
+            .layout
+            .kept
+            .iter()
+            .map(|kept| kept.field.clone())
+            .collect();
         assert_eq!(kept, fields);
         let cells: Vec<Written> = rows.flat_map(|chunk| chunk.unwrap().kept).collect();
-        let first = [Written::Whole(9_007_199_254_740_993), Written::Double(0.1), Written::Text(" NA ".into())];
-        assert_eq!((&cells[..3], &cells[3..]), (&first[..], &vec![Written::Missing; 3][..]));
+        let first = [
+            Written::Whole(9_007_199_254_740_993),
+            Written::Double(0.1),
+            Written::Text(" NA ".into()),
+        ];
+        assert_eq!(
+            (&cells[..3], &cells[3..]),
+            (&first[..], &vec![Written::Missing; 3][..])
+        );
     }
 
     #[test]
@@ -354,8 +480,18 @@ mod tests {
             out.row(&values).unwrap();
         }
         out.finish().unwrap();
-        let table = datasets::read(&path, &Request { target: Some("class".into()), ..Request::default() }).unwrap();
-        assert_eq!((table.rows(), table.layout.width, table.classes()), (3000, 4, 2));
+        let table = datasets::read(
+            &path,
+            &Request {
+                target: Some("class".into()),
+                ..Request::default()
+            },
+        )
+        .unwrap();
+        assert_eq!(
+            (table.rows(), table.layout.width, table.classes()),
+            (3000, 4, 2)
+        );
         assert!(table.values[7 * 4].is_nan());
         assert_eq!(table.values[2999 * 4..], [2999.0, 0.5, 2999.0, 0.0]);
         assert_eq!(table.labels.unwrap()[..3], [0, 1, 0]);
@@ -368,10 +504,18 @@ mod tests {
         for bytes in [&b""[..], b"PAR1", b"PAR1 and then nothing of the kind PAR1"] {
             std::fs::write(&path, bytes).unwrap();
             let error = datasets::read(path.to_str().unwrap(), &Request::default()).unwrap_err();
-            assert!(error.to_string().contains("a.parquet: expected a Parquet file: "), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .contains("a.parquet: expected a Parquet file: "),
+                "{error}"
+            );
             assert_eq!(crate::mistake::exit_code(&error), 2);
         }
-        let memory = Origin::Memory { name: "standard input".into(), bytes: [][..].into() };
+        let memory = Origin::Memory {
+            name: "standard input".into(),
+            bytes: [][..].into(),
+        };
         assert!(
             ParquetRecords::open(&memory, Holes::default())
                 .err()

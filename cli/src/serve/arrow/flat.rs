@@ -9,7 +9,10 @@ pub type Read<T> = Result<T, Damaged>;
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Read<[u8; N]> {
     let end = at.checked_add(N).ok_or(Damaged)?;
-    bytes.get(at..end).and_then(|part| part.try_into().ok()).ok_or(Damaged)
+    bytes
+        .get(at..end)
+        .and_then(|part| part.try_into().ok())
+        .ok_or(Damaged)
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Read<u16> {
@@ -23,7 +26,9 @@ fn i32_at(bytes: &[u8], at: usize) -> Read<i32> {
 /// The place that an offset at `at` points to.
 fn follow(bytes: &[u8], at: usize) -> Read<usize> {
     let offset = u32::from_le_bytes(array(bytes, at)?) as usize;
-    at.checked_add(offset).filter(|&to| to < bytes.len()).ok_or(Damaged)
+    at.checked_add(offset)
+        .filter(|&to| to < bytes.len())
+        .ok_or(Damaged)
 }
 
 /// A table being read.
@@ -36,7 +41,10 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// The table that a buffer holds.
     pub fn root(bytes: &'a [u8]) -> Read<Self> {
-        Ok(Self { bytes, at: follow(bytes, 0)? })
+        Ok(Self {
+            bytes,
+            at: follow(bytes, 0)?,
+        })
     }
 
     /// Where a field stands; nothing if it has its default.
@@ -56,12 +64,14 @@ impl<'a> Table<'a> {
 
     /// A byte.
     pub fn u8(&self, field: usize) -> Read<u8> {
-        self.slot(field)?.map_or(Ok(0), |at| array::<1>(self.bytes, at).map(|[byte]| byte))
+        self.slot(field)?
+            .map_or(Ok(0), |at| array::<1>(self.bytes, at).map(|[byte]| byte))
     }
 
     /// A number of 16 bits.
     pub fn i16(&self, field: usize) -> Read<i16> {
-        self.slot(field)?.map_or(Ok(0), |at| array(self.bytes, at).map(i16::from_le_bytes))
+        self.slot(field)?
+            .map_or(Ok(0), |at| array(self.bytes, at).map(i16::from_le_bytes))
     }
 
     /// A number of 32 bits.
@@ -71,41 +81,67 @@ impl<'a> Table<'a> {
 
     /// A number of 64 bits.
     pub fn i64(&self, field: usize) -> Read<i64> {
-        self.slot(field)?.map_or(Ok(0), |at| array(self.bytes, at).map(i64::from_le_bytes))
+        self.slot(field)?
+            .map_or(Ok(0), |at| array(self.bytes, at).map(i64::from_le_bytes))
     }
 
     /// A table inside.
     pub fn table(&self, field: usize) -> Read<Option<Self>> {
-        let Some(at) = self.slot(field)? else { return Ok(None) };
-        Ok(Some(Self { bytes: self.bytes, at: follow(self.bytes, at)? }))
+        let Some(at) = self.slot(field)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            bytes: self.bytes,
+            at: follow(self.bytes, at)?,
+        }))
     }
 
     /// Where a list's elements of `size` bytes begin, and how many there are.
     fn list(&self, field: usize, size: usize) -> Read<(usize, usize)> {
-        let Some(at) = self.slot(field)? else { return Ok((0, 0)) };
+        let Some(at) = self.slot(field)? else {
+            return Ok((0, 0));
+        };
         let start = follow(self.bytes, at)?;
         let count = u32::from_le_bytes(array(self.bytes, start)?) as usize;
-        let end = count.checked_mul(size).and_then(|length| (start + 4).checked_add(length)).ok_or(Damaged)?;
-        if end > self.bytes.len() { Err(Damaged) } else { Ok((start + 4, count)) }
+        let end = count
+            .checked_mul(size)
+            .and_then(|length| (start + 4).checked_add(length))
+            .ok_or(Damaged)?;
+        if end > self.bytes.len() {
+            Err(Damaged)
+        } else {
+            Ok((start + 4, count))
+        }
     }
 
     /// A list of tables.
     pub fn tables(&self, field: usize) -> Read<Vec<Self>> {
         let (start, count) = self.list(field, 4)?;
-        (0..count).map(|i| Ok(Self { bytes: self.bytes, at: follow(self.bytes, start + 4 * i)? })).collect()
+        (0..count)
+            .map(|i| {
+                Ok(Self {
+                    bytes: self.bytes,
+                    at: follow(self.bytes, start + 4 * i)?,
+                })
+            })
+            .collect()
     }
 
     /// A list of pairs of numbers of 64 bits.
     pub fn pairs(&self, field: usize) -> Read<Vec<(i64, i64)>> {
         let (start, count) = self.list(field, 16)?;
         let number = |at| array(self.bytes, at).map(i64::from_le_bytes);
-        (0..count).map(|i| Ok((number(start + 16 * i)?, number(start + 16 * i + 8)?))).collect()
+        (0..count)
+            .map(|i| Ok((number(start + 16 * i)?, number(start + 16 * i + 8)?)))
+            .collect()
     }
 
     /// A list of numbers of 64 bits.
     pub fn i64s(&self, field: usize) -> Read<Vec<i64>> {
         let (start, count) = self.list(field, 8)?;
-        (0..count).map(|i| array(self.bytes, start + 8 * i).map(i64::from_le_bytes)).collect()
+        (0..count)
+            .map(|i| array(self.bytes, start + 8 * i).map(i64::from_le_bytes))
+            .collect()
     }
 
     /// Text.
@@ -171,7 +207,8 @@ impl Writer {
     pub fn table(&mut self, from: usize, fields: &[Field]) -> Vec<usize> {
         let list = 4 + 2 * fields.len();
         // The list of offsets stands before the table, which begins at a multiple of eight.
-        self.bytes.resize((self.bytes.len() + list).next_multiple_of(8) - list, 0);
+        self.bytes
+            .resize((self.bytes.len() + list).next_multiple_of(8) - list, 0);
         let (list_at, at) = (self.bytes.len(), self.bytes.len() + list);
         let (mut body, mut offsets, mut later) = (vec![0; 4], Vec::new(), Vec::new());
         for &field in fields {
@@ -189,7 +226,9 @@ impl Writer {
         }
         self.bytes.extend((list as u16).to_le_bytes());
         self.bytes.extend((body.len() as u16).to_le_bytes());
-        offsets.iter().for_each(|offset| self.bytes.extend(offset.to_le_bytes()));
+        offsets
+            .iter()
+            .for_each(|offset| self.bytes.extend(offset.to_le_bytes()));
         self.point(from);
         body[..4].copy_from_slice(&((at - list_at) as i32).to_le_bytes());
         self.bytes.extend(body);
@@ -217,7 +256,8 @@ impl Writer {
 
     /// Writes a list of pairs of numbers of 64 bits.
     pub fn pairs(&mut self, from: usize, pairs: &[(i64, i64)]) {
-        self.bytes.resize((self.bytes.len() + 4).next_multiple_of(8) - 4, 0);
+        self.bytes
+            .resize((self.bytes.len() + 4).next_multiple_of(8) - 4, 0);
         self.point(from);
         self.bytes.extend((pairs.len() as u32).to_le_bytes());
         for (a, b) in pairs {
@@ -239,7 +279,14 @@ mod tests {
 
     fn sample() -> Vec<u8> {
         let mut writer = Writer::start();
-        let fields = [Field::I16(-3), Field::Default, Field::Later, Field::I64(1 << 40), Field::U8(7), Field::Later];
+        let fields = [
+            Field::I16(-3),
+            Field::Default,
+            Field::Later,
+            Field::I64(1 << 40),
+            Field::U8(7),
+            Field::Later,
+        ];
         let later = writer.table(0, &fields);
         writer.text(later[0], "grün");
         let places = writer.list(later[1], 2);
@@ -253,8 +300,14 @@ mod tests {
     fn what_is_written_is_read() {
         let bytes = sample();
         let table = Table::root(&bytes).unwrap();
-        assert_eq!((table.i16(0), table.i32(1), table.text(2)), (Ok(-3), Ok(0), Ok("grün")));
-        assert_eq!((table.i64(3), table.u8(4), table.u8(9)), (Ok(1 << 40), Ok(7), Ok(0)));
+        assert_eq!(
+            (table.i16(0), table.i32(1), table.text(2)),
+            (Ok(-3), Ok(0), Ok("grün"))
+        );
+        assert_eq!(
+            (table.i64(3), table.u8(4), table.u8(9)),
+            (Ok(1 << 40), Ok(7), Ok(0))
+        );
         let inner = table.tables(5).unwrap();
         assert_eq!(inner[0].i32(0), Ok(5));
         assert_eq!(inner[1].pairs(0).unwrap(), [(1, -2), (3, i64::MAX)]);
@@ -266,7 +319,13 @@ mod tests {
         let bytes = sample();
         let look = |bytes: &[u8]| -> Read<()> {
             let table = Table::root(bytes)?;
-            let _ = (table.i16(0)?, table.text(2)?, table.i64(3)?, table.i64s(5)?, table.table(2)?.is_some());
+            let _ = (
+                table.i16(0)?,
+                table.text(2)?,
+                table.i64(3)?,
+                table.i64s(5)?,
+                table.table(2)?.is_some(),
+            );
             for inner in table.tables(5)? {
                 let _ = (inner.pairs(0)?, inner.i32(0)?);
             }

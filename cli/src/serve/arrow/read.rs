@@ -48,20 +48,38 @@ pub struct Arrow {
 
 impl Arrow {
     /// Reads the schema; `most` bytes of a batch are held at once.
-    pub fn new((incoming, held): (Incoming, Held), columns: &Columns, most: usize) -> Result<Self, Problem> {
+    pub fn new(
+        (incoming, held): (Incoming, Held),
+        columns: &Columns,
+        most: usize,
+    ) -> Result<Self, Problem> {
         let plan = Plan::Lists(0);
         let (fields, dictionaries, batch) = (Vec::new(), HashMap::new(), Vec::new());
-        let mut arrow = Self { incoming, held, most, fields, plan, dictionaries, batch, used: 0, row: 0 };
+        let mut arrow = Self {
+            incoming,
+            held,
+            most,
+            fields,
+            plan,
+            dictionaries,
+            batch,
+            used: 0,
+            row: 0,
+        };
         let Some((head, _)) = arrow.message()? else {
             return Err(Problem::bad("expected an Arrow stream, got nothing"));
         };
         let message = Table::root(&head).map_err(damaged)?;
         let schema = message.table(2).map_err(damaged)?;
         let Some(schema) = schema.filter(|_| message.u8(1) == Ok(SCHEMA)) else {
-            return Err(Problem::bad("expected an Arrow stream that begins with a schema"));
+            return Err(Problem::bad(
+                "expected an Arrow stream that begins with a schema",
+            ));
         };
         if schema.i16(0).map_err(damaged)? != 0 {
-            return Err(Problem::bad("expected an Arrow stream of little-endian numbers"));
+            return Err(Problem::bad(
+                "expected an Arrow stream of little-endian numbers",
+            ));
         }
         arrow.fields = fields_of(schema, head.len())?;
         arrow.plan = plan_of(&arrow.fields, columns)?;
@@ -70,7 +88,9 @@ impl Arrow {
 
     fn fill(&mut self, count: usize) -> Result<Vec<u8>, Problem> {
         let mut bytes = Vec::new(); // grows as bytes arrive, whatever was claimed
-        let read = (&mut self.incoming).take(count as u64).read_to_end(&mut bytes);
+        let read = (&mut self.incoming)
+            .take(count as u64)
+            .read_to_end(&mut bytes);
         read.map_err(|error| unreadable(&error))?;
         if bytes.len() < count {
             return Err(Problem::bad(format!(
@@ -85,7 +105,10 @@ impl Arrow {
     fn message(&mut self) -> Result<Option<Message>, Problem> {
         self.held.release();
         let mut word = Vec::new();
-        (&mut self.incoming).take(4).read_to_end(&mut word).map_err(|error| unreadable(&error))?;
+        (&mut self.incoming)
+            .take(4)
+            .read_to_end(&mut word)
+            .map_err(|error| unreadable(&error))?;
         if word.is_empty() {
             return Ok(None); // an end without a mark is allowed
         }
@@ -93,7 +116,8 @@ impl Arrow {
             word = self.fill(4)?;
         }
         let length = <[u8; 4]>::try_from(&*word).map(u32::from_le_bytes);
-        let length = length.map_err(|_| Problem::bad("expected an Arrow stream, got a few bytes"))? as usize;
+        let length =
+            length.map_err(|_| Problem::bad("expected an Arrow stream, got a few bytes"))? as usize;
         if length == 0 {
             return Ok(None);
         }
@@ -103,12 +127,15 @@ impl Arrow {
             ));
         }
         let head = self.fill(length)?;
-        let body = Table::root(&head).and_then(|message| message.i64(3)).map_err(damaged)?;
+        let body = Table::root(&head)
+            .and_then(|message| message.i64(3))
+            .map_err(damaged)?;
         let body = usize::try_from(body).map_err(|_| damaged(Damaged))?;
         if body > self.most {
             let most = self.most >> 20;
-            let message =
-                format!("expected record batches of at most {most} MiB, got {body} bytes; write smaller batches");
+            let message = format!(
+                "expected record batches of at most {most} MiB, got {body} bytes; write smaller batches"
+            );
             return Err(Problem::large(message));
         }
         Ok(Some((head, self.fill(body)?)))
@@ -119,14 +146,22 @@ impl Arrow {
         self.batch.clear();
         self.used = 0;
         while self.batch.is_empty() {
-            let Some((head, body)) = self.message()? else { return Ok(false) };
+            let Some((head, body)) = self.message()? else {
+                return Ok(false);
+            };
             let message = Table::root(&head).map_err(damaged)?;
             let kind = message.u8(1).map_err(damaged)?;
-            let Some(inside) = message.table(2).map_err(damaged)? else { return Err(damaged(Damaged)) };
+            let Some(inside) = message.table(2).map_err(damaged)? else {
+                return Err(damaged(Damaged));
+            };
             match kind {
                 DICTIONARY => self.dictionary(inside, &body)?,
                 BATCH => self.rows(inside, &body, columns)?,
-                _ => return Err(Problem::bad("expected record batches after the schema, got another message")),
+                _ => {
+                    return Err(Problem::bad(
+                        "expected record batches after the schema, got another message",
+                    ));
+                }
             }
         }
         Ok(true)
@@ -134,21 +169,38 @@ impl Arrow {
 
     fn count(&self, batch: Table<'_>) -> Result<usize, Problem> {
         if batch.table(3).map_err(damaged)?.is_some() {
-            return Err(Problem::bad("expected record batches without compression; write them without it"));
+            return Err(Problem::bad(
+                "expected record batches without compression; write them without it",
+            ));
         }
-        let rows = batch.i64(0).ok().and_then(|rows| usize::try_from(rows).ok());
-        rows.filter(|&rows| rows <= MOST_ROWS).ok_or_else(|| damaged(Damaged))
+        let rows = batch
+            .i64(0)
+            .ok()
+            .and_then(|rows| usize::try_from(rows).ok());
+        rows.filter(|&rows| rows <= MOST_ROWS)
+            .ok_or_else(|| damaged(Damaged))
     }
 
     fn dictionary(&mut self, inside: Table<'_>, body: &[u8]) -> Result<(), Problem> {
         let id = inside.i64(0).map_err(damaged)?;
-        let Some(batch) = inside.table(1).map_err(damaged)? else { return Err(damaged(Damaged)) };
+        let Some(batch) = inside.table(1).map_err(damaged)? else {
+            return Err(damaged(Damaged));
+        };
         if inside.u8(2).map_err(damaged)? != 0 {
-            return Err(Problem::bad("expected whole dictionaries, got one that grows; write them whole"));
+            return Err(Problem::bad(
+                "expected whole dictionaries, got one that grows; write them whole",
+            ));
         }
-        let known =
-            |field: &Field| field.dictionary.as_ref().filter(|(other, _)| *other == id).map(|(_, kind)| kind.clone());
-        let Some(kind) = self.fields.iter().find_map(known) else { return Ok(()) };
+        let known = |field: &Field| {
+            field
+                .dictionary
+                .as_ref()
+                .filter(|(other, _)| *other == id)
+                .map(|(_, kind)| kind.clone())
+        };
+        let Some(kind) = self.fields.iter().find_map(known) else {
+            return Ok(());
+        };
         let rows = self.count(batch)?;
         if matches!(kind, Type::List { .. } | Type::Other { .. }) {
             return Ok(()); // of a column that is not wanted, or `plan_of` would have refused it
@@ -165,7 +217,10 @@ impl Arrow {
         let width = columns.width();
         let most = self.most / (4 * width); // as rows of 32-bit numbers
         if rows > most.max(1) {
-            let message = format!("expected record batches of at most {} rows, got {rows}", most.max(1));
+            let message = format!(
+                "expected record batches of at most {} rows, got {rows}",
+                most.max(1)
+            );
             return Err(Problem::large(message));
         }
         let mut buffers = Buffers::new(batch, body).map_err(damaged)?;
@@ -180,17 +235,31 @@ impl Arrow {
                         buffers.skip(&field.kind).map_err(damaged)?;
                         continue;
                     };
-                    let (valid, values) = values(&field.kind, rows, &mut buffers).map_err(damaged)?;
+                    let (valid, values) =
+                        values(&field.kind, rows, &mut buffers).map_err(damaged)?;
                     let lookup = match &field.dictionary {
-                        Some((id, _)) => Some(self.dictionaries.get(id).ok_or_else(|| damaged(Damaged))?),
+                        Some((id, _)) => {
+                            Some(self.dictionaries.get(id).ok_or_else(|| damaged(Damaged))?)
+                        }
                         None => None,
                     };
-                    put(&mut by_column[column * rows..][..rows], column, columns, self.row, &valid, &values, lookup)?;
+                    put(
+                        &mut by_column[column * rows..][..rows],
+                        column,
+                        columns,
+                        self.row,
+                        &valid,
+                        &values,
+                        lookup,
+                    )?;
                 }
                 Plan::Lists(list) if *list == place => {
-                    let Type::List { item, .. } = &field.kind else { return Err(damaged(Damaged)) };
+                    let Type::List { item, .. } = &field.kind else {
+                        return Err(damaged(Damaged));
+                    };
                     let outer = buffers.column(rows, true).map_err(damaged)?;
-                    let (valid, values) = values(item, rows * width, &mut buffers).map_err(damaged)?;
+                    let (valid, values) =
+                        values(item, rows * width, &mut buffers).map_err(damaged)?;
                     self.batch = vec![f32::NAN; rows * width];
                     lists(&mut self.batch, columns, self.row, outer, &valid, &values)?;
                 }
@@ -215,18 +284,28 @@ fn plan_of(fields: &[Field], columns: &Columns) -> Result<Plan, Problem> {
         return Ok(Plan::Lists(list));
     }
     let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-    let places = columns.places(&header).map_err(|what| Problem::bad(format!("schema: {what}")))?;
+    let places = columns
+        .places(&header)
+        .map_err(|what| Problem::bad(format!("schema: {what}")))?;
     for &place in &places {
         let field = &fields[place];
-        let kind = field.dictionary.as_ref().map_or(&field.kind, |(_, kind)| kind);
+        let kind = field
+            .dictionary
+            .as_ref()
+            .map_or(&field.kind, |(_, kind)| kind);
         if !is_plain(kind) {
-            let message =
-                format!("column '{}': expected numbers, truth values or text, got something else", field.name);
+            let message = format!(
+                "column '{}': expected numbers, truth values or text, got something else",
+                field.name
+            );
             return Err(Problem::bad(message));
         }
     }
     let mut wanted = vec![None; fields.len()];
-    places.iter().enumerate().for_each(|(column, &place)| wanted[place] = Some(column));
+    places
+        .iter()
+        .enumerate()
+        .for_each(|(column, &place)| wanted[place] = Some(column));
     Ok(Plan::Columns(wanted))
 }
 
@@ -257,7 +336,8 @@ fn put(
     dictionary: Option<&Values>,
 ) -> Result<(), Problem> {
     // Finite numbers that no category stands for need not be looked at one by one.
-    if let (Values::Singles(all), false, true) = (values, columns.is_discrete(column), valid.is_empty())
+    if let (Values::Singles(all), false, true) =
+        (values, columns.is_discrete(column), valid.is_empty())
         && dictionary.is_none()
         && all.iter().all(|x| !x.is_infinite())
     {
@@ -282,7 +362,9 @@ fn put(
             }
             (_, cell) => cell,
         };
-        *to = columns.value(column, cell).map_err(|what| at(first + row, columns.name(column), &what))?;
+        *to = columns
+            .value(column, cell)
+            .map_err(|what| at(first + row, columns.name(column), &what))?;
     }
     Ok(())
 }
@@ -301,7 +383,9 @@ fn lists(
     values: &Values,
 ) -> Result<(), Problem> {
     let width = columns.width();
-    let plain = outer.is_empty() && valid.is_empty() && (0..width).all(|column| !columns.is_discrete(column));
+    let plain = outer.is_empty()
+        && valid.is_empty()
+        && (0..width).all(|column| !columns.is_discrete(column));
     if let Values::Singles(all) = values
         && plain
         && all.iter().all(|x| !x.is_infinite())
@@ -327,7 +411,10 @@ impl Decode for Arrow {
             if self.used == self.batch.len() && !self.next_batch(columns)? {
                 break;
             }
-            let end = self.batch.len().min(self.used + most * columns.width() - piece.values.len());
+            let end = self
+                .batch
+                .len()
+                .min(self.used + most * columns.width() - piece.values.len());
             piece.values.extend_from_slice(&self.batch[self.used..end]);
             self.used = end;
         }

@@ -57,22 +57,33 @@ impl Budget {
 /// Reads a type; unions, run lengths and list views are not known.
 fn kind_of(field: Table<'_>, depth: usize, budget: &Budget) -> Read<Option<Type>> {
     budget.spend(8)?;
-    let Some(about) = field.table(3)? else { return Err(Damaged) };
+    let Some(about) = field.table(3)? else {
+        return Err(Damaged);
+    };
     let children = field.tables(5)?;
     if depth > 8 {
         return Ok(None);
     }
-    let inside =
-        || children.iter().map(|&child| kind_of(child, depth + 1, budget)).collect::<Read<Option<Vec<Type>>>>();
+    let inside = || {
+        children
+            .iter()
+            .map(|&child| kind_of(child, depth + 1, budget))
+            .collect::<Read<Option<Vec<Type>>>>()
+    };
     let other = |buffers| Ok(inside()?.map(|inside| Type::Other { buffers, inside }));
     Ok(Some(match field.u8(2)? {
         1 => Type::Null,
         2 => match about.i32(0)? {
-            bits @ (8 | 16 | 32 | 64) => Type::Int { bytes: bits as usize / 8, signed: about.u8(1)? != 0 },
+            bits @ (8 | 16 | 32 | 64) => Type::Int {
+                bytes: bits as usize / 8,
+                signed: about.u8(1)? != 0,
+            },
             _ => return Err(Damaged),
         },
         3 => match about.i16(0)? {
-            precision @ 0..=2 => Type::Float { bytes: 2 << precision },
+            precision @ 0..=2 => Type::Float {
+                bytes: 2 << precision,
+            },
             _ => return Err(Damaged),
         },
         5 => Type::Text { offsets: 4 },
@@ -82,7 +93,10 @@ fn kind_of(field: Table<'_>, depth: usize, budget: &Budget) -> Read<Option<Type>
         16 => {
             let length = usize::try_from(about.i32(0)?).map_err(|_| Damaged)?;
             match inside()? {
-                Some(items) if items.len() == 1 => Type::List { length, item: Box::new(items[0].clone()) },
+                Some(items) if items.len() == 1 => Type::List {
+                    length,
+                    item: Box::new(items[0].clone()),
+                },
                 _ => return Ok(None),
             }
         }
@@ -97,7 +111,12 @@ fn kind_of(field: Table<'_>, depth: usize, budget: &Budget) -> Read<Option<Type>
 /// The columns of a schema whose head has so many bytes.
 pub(super) fn fields_of(schema: Table<'_>, bytes: usize) -> Result<Vec<Field>, Problem> {
     let budget = Budget(Cell::new(bytes));
-    schema.tables(1).map_err(damaged)?.into_iter().map(|field| field_of(field, &budget)).collect()
+    schema
+        .tables(1)
+        .map_err(damaged)?
+        .into_iter()
+        .map(|field| field_of(field, &budget))
+        .collect()
 }
 
 fn field_of(field: Table<'_>, budget: &Budget) -> Result<Field, Problem> {
@@ -105,18 +124,38 @@ fn field_of(field: Table<'_>, budget: &Budget) -> Result<Field, Problem> {
     budget.spend(name.len()).map_err(damaged)?;
     let name = name.to_owned();
     let Some(kind) = kind_of(field, 0, budget).map_err(damaged)? else {
-        return Err(Problem::bad(format!("column '{name}': its type is not known here; leave it out")));
+        return Err(Problem::bad(format!(
+            "column '{name}': its type is not known here; leave it out"
+        )));
     };
-    let Some(encoding) = field.table(4).map_err(damaged)? else { return Ok(Field { name, kind, dictionary: None }) };
+    let Some(encoding) = field.table(4).map_err(damaged)? else {
+        return Ok(Field {
+            name,
+            kind,
+            dictionary: None,
+        });
+    };
     let index = |encoding: Table<'_>| -> Read<Type> {
-        let Some(about) = encoding.table(1)? else { return Ok(Type::Int { bytes: 4, signed: true }) };
+        let Some(about) = encoding.table(1)? else {
+            return Ok(Type::Int {
+                bytes: 4,
+                signed: true,
+            });
+        };
         match about.i32(0)? {
-            bits @ (8 | 16 | 32 | 64) => Ok(Type::Int { bytes: bits as usize / 8, signed: about.u8(1)? != 0 }),
+            bits @ (8 | 16 | 32 | 64) => Ok(Type::Int {
+                bytes: bits as usize / 8,
+                signed: about.u8(1)? != 0,
+            }),
             _ => Err(Damaged),
         }
     };
     let dictionary = Some((encoding.i64(0).map_err(damaged)?, kind));
-    Ok(Field { name, kind: index(encoding).map_err(damaged)?, dictionary })
+    Ok(Field {
+        name,
+        kind: index(encoding).map_err(damaged)?,
+        dictionary,
+    })
 }
 
 /// Whether it is numbers, truth values or text.

@@ -15,13 +15,21 @@ pub(super) struct Buffers<'a> {
 impl<'a> Buffers<'a> {
     pub fn new(batch: Table<'_>, body: &'a [u8]) -> Read<Self> {
         let variadic = batch.i64s(4)?.into_iter();
-        Ok(Self { body, nodes: batch.pairs(1)?.into_iter(), places: batch.pairs(2)?.into_iter(), variadic })
+        Ok(Self {
+            body,
+            nodes: batch.pairs(1)?.into_iter(),
+            places: batch.pairs(2)?.into_iter(),
+            variadic,
+        })
     }
 
     fn next(&mut self) -> Read<&'a [u8]> {
         let (offset, length) = self.places.next().ok_or(Damaged)?;
         let start = usize::try_from(offset).map_err(|_| Damaged)?;
-        let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length)).ok_or(Damaged)?;
+        let end = usize::try_from(length)
+            .ok()
+            .and_then(|length| start.checked_add(length))
+            .ok_or(Damaged)?;
         self.body.get(start..end).ok_or(Damaged)
     }
 
@@ -46,7 +54,10 @@ impl<'a> Buffers<'a> {
             Type::Null => (0, &[]),
             Type::Bool | Type::Int { .. } | Type::Float { .. } => (2, &[]),
             Type::Text { .. } => (3, &[]),
-            Type::View => (2 + usize::try_from(self.variadic.next().ok_or(Damaged)?).map_err(|_| Damaged)?, &[]),
+            Type::View => (
+                2 + usize::try_from(self.variadic.next().ok_or(Damaged)?).map_err(|_| Damaged)?,
+                &[],
+            ),
             Type::List { item, .. } => (1, std::slice::from_ref(item)),
             Type::Other { buffers, inside } => (*buffers, inside),
         };
@@ -72,9 +83,16 @@ fn half(bits: u16) -> f64 {
 }
 
 /// Numbers of one size, checked once: `rows` of them are there.
-fn numbers<const N: usize, T>(bytes: &[u8], rows: usize, of: impl Fn([u8; N]) -> T) -> Read<Vec<T>> {
+fn numbers<const N: usize, T>(
+    bytes: &[u8],
+    rows: usize,
+    of: impl Fn([u8; N]) -> T,
+) -> Read<Vec<T>> {
     let (items, _) = bytes.as_chunks::<N>();
-    items.get(..rows).map(|items| items.iter().map(|&item| of(item)).collect()).ok_or(Damaged)
+    items
+        .get(..rows)
+        .map(|items| items.iter().map(|&item| of(item)).collect())
+        .ok_or(Damaged)
 }
 
 /// The values of a column of a batch.
@@ -87,7 +105,11 @@ pub(super) enum Values {
 }
 
 /// Reads the buffers of one column; `rows` was compared with the limits already.
-pub(super) fn values(kind: &Type, rows: usize, buffers: &mut Buffers<'_>) -> Read<(Vec<u8>, Values)> {
+pub(super) fn values(
+    kind: &Type,
+    rows: usize,
+    buffers: &mut Buffers<'_>,
+) -> Read<(Vec<u8>, Values)> {
     let valid = buffers.column(rows, *kind != Type::Null)?.to_vec();
     let values = match kind {
         Type::Null => Values::Null,
@@ -98,9 +120,15 @@ pub(super) fn values(kind: &Type, rows: usize, buffers: &mut Buffers<'_>) -> Rea
             }
             Values::Bools((0..rows).map(|row| bit(bits, row)).collect())
         }
-        Type::Float { bytes: 4 } => Values::Singles(numbers(buffers.next()?, rows, f32::from_le_bytes)?),
-        Type::Float { bytes: 8 } => Values::Numbers(numbers(buffers.next()?, rows, f64::from_le_bytes)?),
-        Type::Float { .. } => Values::Numbers(numbers(buffers.next()?, rows, |bytes| half(u16::from_le_bytes(bytes)))?),
+        Type::Float { bytes: 4 } => {
+            Values::Singles(numbers(buffers.next()?, rows, f32::from_le_bytes)?)
+        }
+        Type::Float { bytes: 8 } => {
+            Values::Numbers(numbers(buffers.next()?, rows, f64::from_le_bytes)?)
+        }
+        Type::Float { .. } => Values::Numbers(numbers(buffers.next()?, rows, |bytes| {
+            half(u16::from_le_bytes(bytes))
+        })?),
         Type::Int { bytes, signed } => {
             let data = buffers.next()?;
             Values::Numbers(match (bytes, signed) {
@@ -124,7 +152,9 @@ pub(super) fn values(kind: &Type, rows: usize, buffers: &mut Buffers<'_>) -> Rea
             let text = |pair: &[i64]| {
                 let place = |at: i64| usize::try_from(at).map_err(|_| Damaged);
                 let part = data.get(place(pair[0])?..place(pair[1])?).ok_or(Damaged)?;
-                std::str::from_utf8(part).map(str::to_owned).map_err(|_| Damaged)
+                std::str::from_utf8(part)
+                    .map(str::to_owned)
+                    .map_err(|_| Damaged)
             };
             Values::Texts(places.windows(2).map(text).collect::<Read<_>>()?)
         }
@@ -138,20 +168,29 @@ pub(super) fn values(kind: &Type, rows: usize, buffers: &mut Buffers<'_>) -> Rea
 fn views(rows: usize, buffers: &mut Buffers<'_>) -> Read<Values> {
     let views = numbers(buffers.next()?, rows, |view: [u8; 16]| view)?;
     let count = usize::try_from(buffers.variadic.next().ok_or(Damaged)?).map_err(|_| Damaged)?;
-    let data = (0..count).map(|_| buffers.next()).collect::<Read<Vec<&[u8]>>>()?;
+    let data = (0..count)
+        .map(|_| buffers.next())
+        .collect::<Read<Vec<&[u8]>>>()?;
     // Views may share their text, but not so often that a small batch becomes a large one.
-    let length = |view: &[u8; 16]| u32::from_le_bytes([view[0], view[1], view[2], view[3]]) as usize;
+    let length =
+        |view: &[u8; 16]| u32::from_le_bytes([view[0], view[1], view[2], view[3]]) as usize;
     if views.iter().map(length).sum::<usize>() > 4 * buffers.body.len() {
         return Err(Damaged);
     }
     let text = |view: &[u8; 16]| {
-        let number = |at: usize| u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]) as usize;
+        let number = |at: usize| {
+            u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]) as usize
+        };
         let length = number(0);
         let part = match length {
             0..=12 => view.get(4..4 + length),
-            _ => data.get(number(8)).and_then(|data| data.get(number(12)..number(12).checked_add(length)?)),
+            _ => data
+                .get(number(8))
+                .and_then(|data| data.get(number(12)..number(12).checked_add(length)?)),
         };
-        std::str::from_utf8(part.ok_or(Damaged)?).map(str::to_owned).map_err(|_| Damaged)
+        std::str::from_utf8(part.ok_or(Damaged)?)
+            .map(str::to_owned)
+            .map_err(|_| Damaged)
     };
     Ok(Values::Texts(views.iter().map(text).collect::<Read<_>>()?))
 }

@@ -1,0 +1,27 @@
+//! What a GPU returns of a forward pass.
+
+/// What a pass up leaves behind on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Upward {
+    /// Class scores.
+    Scores,
+    /// φ of every layer too.
+    Activations,
+    /// What flows to the leaves need, also of nodes with nothing observed below them.
+    Flows,
+}
+
+/// What a GPU says about a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Scores {
+    /// log P(x|y), (B, K).
+    pub score: Vec<f64>,
+    /// P(x|y) but for a constant, (B, K).
+    pub psi: Vec<f32>,
+    /// What underflow may have taken from it, (B).
+    pub lost: Vec<f32>,
+    /// The part of each P(x|y) that underflow may have taken, (B, K); empty where that follows from the two above.
+    pub doubt: Vec<f32>,
+    /// Scale of each tree's top, (B, trees).
+    pub factor: Vec<f32>,
+}

@@ -1,0 +1,244 @@
+//! The circuit up in f64, for rows whose classes lie further apart than the mantissas of f32 reach.
+//!
+//! The same scaled numbers as in `product.rs`, with mantissas down to 10⁻²⁹⁰ instead of 10⁻³⁴: on clean digits a few rows
+//! in a hundred need them, because the scores of *all* classes are to be right. Four rows go up together, so that a
+//! weight is read once for all of them. What even f64 cannot hold is left to `log_circuit.rs`.
+
+use crate::arithmetic::matmul::{PANEL, arch};
+use crate::layers::leaf::{Family, log_leaf};
+use crate::layers::mixing::Mixing;
+use crate::layers::weights::{TreeWeights, Weights};
+use crate::rows::batch::Batch;
+use crate::structure::{ClassRows, Position, Structure, Tree};
+use rayon::prelude::*;
+
+/// Rows that go up together.
+const ROWS: usize = 4;
+
+/// Mantissas below this are not trusted.
+const TINY: f64 = 1e-290;
+
+/// Underflow may cost a class this much, relative.
+const TOLERANCE: f64 = 1e-9;
+
+/// One channel of a node, for all rows.
+type Lane = [f64; ROWS];
+
+/// A node: mantissas of every channel, their log-scale, and a bound on what underflow may have taken from any of them.
+#[derive(Clone, Debug)]
+struct Node {
+    phi: Vec<Lane>,
+    log_scale: Lane,
+    lost: Lane,
+}
+
+/// All weights in f64.
+#[derive(Clone, Debug)]
+pub struct Wide {
+    trees: Vec<Vec<Matrices>>,
+    classes: Vec<f64>, // (K, tops of all trees)
+}
+
+/// W of one level, (matrices, panels, A, [`PANEL`]); rows that fill a panel up are zero.
+#[derive(Clone, Debug)]
+struct Matrices {
+    columns: usize,
+    length: usize, // of one matrix
+    weights: Vec<f64>,
+}
+
+impl Matrices {
+    fn new(mixing: &Mixing) -> Self {
+        let (columns, length) = (
+            mixing.columns,
+            mixing.columns * mixing.rows.next_multiple_of(PANEL),
+        );
+        let mut weights = vec![0.0; mixing.matrices * length];
+        weights
+            .par_chunks_mut(length)
+            .enumerate()
+            .for_each(|(matrix, weights)| {
+                for c in 0..mixing.rows {
+                    let place = c / PANEL * PANEL * columns + c % PANEL;
+                    let row = mixing.log_row(matrix, c);
+                    weights[place..]
+                        .iter_mut()
+                        .step_by(PANEL)
+                        .zip(row)
+                        .for_each(|(to, log)| *to = log.exp());
+                }
+            });
+        Self {
+            columns,
+            length,
+            weights,
+        }
+    }
+
+    fn panels(&self, matrix: usize) -> std::slice::ChunksExact<'_, f64> {
+        self.weights[matrix * self.length..][..self.length].chunks_exact(self.columns * PANEL)
+    }
+}
+
+impl Wide {
+    /// Normalises all logits.
+    pub fn new(s: &Structure, weights: &Weights) -> Self {
+        let row = |y: usize| match s.class_rows {
+            ClassRows::Mixing => weights
+                .classes
+                .log_row(0, y)
+                .into_iter()
+                .map(f64::exp)
+                .collect(),
+            ClassRows::Identity => (0..s.classes)
+                .map(|a| f64::from(a == y))
+                .collect::<Vec<_>>(),
+        };
+        let levels = |tree: &TreeWeights| tree.levels.iter().map(Matrices::new).collect();
+        Self {
+            trees: weights.trees.iter().map(levels).collect(),
+            classes: (0..s.classes).flat_map(row).collect(),
+        }
+    }
+
+    /// log P(x_o|y), (K), of some samples; `None` where even f64 may have underflown.
+    pub fn scores(
+        &self,
+        s: &Structure,
+        weights: &Weights,
+        batch: &Batch,
+        samples: &[usize],
+    ) -> Vec<Option<Vec<f64>>> {
+        let chunk = |samples: &[usize]| {
+            let frames: [&[f32]; ROWS] =
+                std::array::from_fn(|r| batch.row(samples[r.min(samples.len() - 1)]));
+            let trees = s.trees.iter().zip(&weights.trees).zip(&self.trees);
+            let top = |((tree, weights), levels): ((&Tree, &TreeWeights), &Vec<Matrices>)| {
+                climb(tree, &weights.families, levels, &frames)
+            };
+            let tops: Vec<Node> = trees.map(top).collect();
+            (0..samples.len())
+                .map(|r| self.root(s.classes, &tops, r))
+                .collect::<Vec<_>>()
+        };
+        samples.par_chunks(ROWS).flat_map_iter(chunk).collect()
+    }
+
+    /// Class scores of row r from the tops of all trees.
+    fn root(&self, classes: usize, tops: &[Node], r: usize) -> Option<Vec<f64>> {
+        let scale = tops
+            .iter()
+            .map(|top| top.log_scale[r])
+            .fold(f64::NEG_INFINITY, f64::max);
+        let factor = |top: &Node| (top.log_scale[r] - scale).exp();
+        let phi: Vec<f64> = tops
+            .iter()
+            .flat_map(|top| top.phi.iter().map(move |phi| phi[r] * factor(top)))
+            .collect();
+        let lost = tops
+            .iter()
+            .map(|top| top.lost[r] * factor(top))
+            .sum::<f64>()
+            + TINY;
+        let rows = self.classes.chunks_exact(self.classes.len() / classes);
+        let psi: Vec<f64> = rows
+            .map(|row| row.iter().zip(&phi).map(|(w, phi)| w * phi).sum())
+            .collect();
+        let trusted = psi.iter().all(|&psi| lost <= TOLERANCE * psi); // not if NaN
+        trusted.then(|| psi.iter().map(|psi| psi.ln() + scale).collect())
+    }
+}
+
+/// The top of one tree.
+fn climb(tree: &Tree, families: &[Family], levels: &[Matrices], frames: &[&[f32]; ROWS]) -> Node {
+    let leaf = |position: &Position| {
+        leaf(
+            &families[position.family as usize],
+            &position.inputs,
+            frames,
+        )
+    };
+    let mut below: Vec<Node> = tree.positions.iter().map(leaf).collect();
+    for (level, matrices) in tree.levels.iter().zip(levels) {
+        let window = |children: &Vec<u32>| {
+            let mut node = Node {
+                phi: vec![[1.0; ROWS]; level.channels],
+                log_scale: [0.0; ROWS],
+                lost: [0.0; ROWS],
+            };
+            for &j in children {
+                let child = &below[j as usize];
+                let psi = mix(
+                    matrices.panels(level.weight_of[j as usize] as usize),
+                    &child.phi,
+                    level.channels,
+                );
+                node.phi
+                    .iter_mut()
+                    .zip(&psi)
+                    .for_each(|(phi, psi)| (0..ROWS).for_each(|r| phi[r] *= psi[r]));
+                (0..ROWS).for_each(|r| node.log_scale[r] += child.log_scale[r]);
+                (0..ROWS).for_each(|r| node.lost[r] += child.lost[r] + TINY);
+                node.rescale();
+            }
+            node
+        };
+        below = level.children.iter().map(window).collect();
+    }
+    below.swap_remove(0)
+}
+
+impl Node {
+    /// Divides every row by its largest mantissa.
+    fn rescale(&mut self) {
+        for r in 0..ROWS {
+            let top = self.phi.iter().fold(0.0f64, |top, phi| top.max(phi[r]));
+            if top < f64::MIN_POSITIVE {
+                self.lost[r] = f64::INFINITY;
+                continue;
+            }
+            self.phi.iter_mut().for_each(|phi| phi[r] /= top);
+            self.log_scale[r] += top.ln();
+            self.lost[r] /= top;
+        }
+    }
+}
+
+fn leaf(family: &Family, inputs: &[u32], frames: &[&[f32]; ROWS]) -> Node {
+    let log = |d: usize| frames.map(|frame| log_leaf(family, inputs, frame, d));
+    let mut phi: Vec<Lane> = (0..family.components).map(log).collect();
+    let top: Lane = std::array::from_fn(|r| {
+        phi.iter()
+            .fold(f64::NEG_INFINITY, |top, log| top.max(log[r]))
+    });
+    phi.iter_mut()
+        .for_each(|log| *log = std::array::from_fn(|r| (log[r] - top[r]).exp()));
+    let lost = top.map(|top| if top.is_finite() { TINY } else { f64::INFINITY });
+    Node {
+        phi,
+        log_scale: top,
+        lost,
+    }
+}
+
+/// ψ = W φ, for a matrix in panels.
+fn mix<'a>(panels: impl Iterator<Item = &'a [f64]>, phi: &[Lane], channels: usize) -> Vec<Lane> {
+    let mut psi = Vec::with_capacity(channels + PANEL);
+    for panel in panels {
+        let sums = arch().dispatch(|| mix_panel(panel, phi));
+        psi.extend((0..PANEL).map(|c| std::array::from_fn::<f64, ROWS, _>(|r| sums[r][c])));
+    }
+    psi.truncate(channels);
+    psi
+}
+
+#[inline(always)]
+fn mix_panel(panel: &[f64], phi: &[Lane]) -> [[f64; PANEL]; ROWS] {
+    let mut sums = [[0.0; PANEL]; ROWS];
+    for (line, phi) in panel.as_chunks::<PANEL>().0.iter().zip(phi) {
+        for (sums, x) in sums.iter_mut().zip(phi) {
+            sums.iter_mut().zip(line).for_each(|(sum, w)| *sum += w * x);
+        }
+    }
+    sums
+}

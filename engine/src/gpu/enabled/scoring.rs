@@ -1,0 +1,166 @@
+//! Questions on a card: scores, flows to the leaves, activations.
+
+use crate::circuit::outputs::{Scores, Upward};
+use crate::device::Precision;
+use crate::error::Result;
+use crate::gpu::enabled::args::RootArgs;
+use crate::gpu::enabled::circuit::{Circuit, Climb};
+use crate::gpu::enabled::device_buffers::Graph;
+use crate::gpu::enabled::layout::{TreeRooms, padded_rows, wide};
+use crate::layers::weights::{Prepared, Weights};
+use crate::rows::batch::Batch;
+use crate::structure::Structure;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// A model on a card that answers questions.
+pub struct Scoring {
+    circuit: Circuit,
+    graphs: HashMap<(usize, Upward), Graph>, // by samples, and what is left behind
+    samples: usize,
+}
+
+impl Scoring {
+    /// Puts a model on a card with room for so many samples. With `down`, activations and flows can be asked for too.
+    pub fn new(
+        device: (usize, Precision),
+        structure: &Structure,
+        weights: &Weights,
+        prepared: &Prepared,
+        samples: usize,
+        down: bool,
+    ) -> Result<Self> {
+        let prior = vec![0.0; structure.classes];
+        let circuit = Circuit::new(
+            device,
+            structure,
+            weights,
+            prepared,
+            &prior,
+            samples,
+            (down, down),
+        )?;
+        Ok(Self {
+            circuit,
+            graphs: HashMap::new(),
+            samples: 0,
+        })
+    }
+
+    /// Puts rows of the frame on the card.
+    pub fn lay(&mut self, batch: &Batch) -> Result<()> {
+        self.samples = batch.rows;
+        let values: Vec<f32> = (0..batch.rows)
+            .flat_map(|b| batch.row(b))
+            .copied()
+            .collect();
+        self.circuit.card.send(self.circuit.frame, &values)
+    }
+
+    /// Queues the pass up.
+    pub fn queue(&mut self, upward: Upward) -> Result<()> {
+        let (circuit, samples) = (&self.circuit, self.samples);
+        let flows = upward == Upward::Flows;
+        let climb = Climb {
+            dense: flows,
+            leaves: upward != Upward::Scores,
+            others: flows,
+        };
+        let graph = match self.graphs.entry((samples, upward)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(circuit.card.record(|card| {
+                if climb.leaves || !circuit.clears_tops() {
+                    card.flood(circuit.tops, 0xff)?;
+                }
+                circuit.climb(samples, climb)?;
+                circuit.root(&circuit.root_args(samples))
+            })?),
+        };
+        circuit.card.replay(graph)
+    }
+
+    /// Until all that was queued is done.
+    pub fn wait(&self) -> Result<()> {
+        self.circuit.card.wait()
+    }
+
+    /// Scores of the rows.
+    pub fn scores(&self) -> Result<Scores> {
+        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
+        let (k, k_wide) = (circuit.structure.classes, wide(circuit.structure.classes));
+        let psi = card.fetch(circuit.psi.part(0, samples * k_wide))?;
+        Ok(Scores {
+            score: card.fetch(circuit.score.part(0, samples * k))?,
+            psi: psi
+                .chunks_exact(k_wide)
+                .flat_map(|row| &row[..k])
+                .copied()
+                .collect(),
+            lost: card.fetch(circuit.lost.part(0, samples))?,
+            doubt: card.fetch(circuit.doubt.part(0, circuit.doubt.len.min(samples * k)))?,
+            factor: card.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
+        })
+    }
+
+    /// φ·dφ of every position, by tree (N, B, M), when `seeds` (B, K) go down.
+    pub fn flows(&self, seeds: &[f32]) -> Result<Vec<Vec<f32>>> {
+        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
+        card.send(circuit.seeds, seeds)?;
+        circuit.root(&RootArgs {
+            down: 1,
+            ..circuit.root_args(samples)
+        })?;
+        circuit.descend(samples, true)?;
+        let rows = padded_rows(samples);
+        let flow = |tree: &TreeRooms| {
+            let layer = &tree.layers[0];
+            let all = layer.nodes * rows * wide(layer.channels);
+            let (phi, dphi) = (
+                card.fetch(layer.phi.part(0, all))?,
+                card.fetch(layer.dphi.part(0, all))?,
+            );
+            let row = wide(layer.channels);
+            let mut flow = Vec::with_capacity(layer.nodes * samples * layer.channels);
+            for (i, b) in (0..layer.nodes).flat_map(|i| (0..samples).map(move |b| (i, b))) {
+                let start = (i * rows + b) * row;
+                flow.extend((start..start + layer.channels).map(|at| phi[at] * dphi[at]));
+            }
+            Ok(flow)
+        };
+        circuit.trees.iter().map(flow).collect()
+    }
+
+    /// φ of every layer, by tree, layer: (nodes, B, C), divided so that the largest is near one; 1 where summed out.
+    pub fn activations(&self) -> Result<Vec<Vec<Vec<f32>>>> {
+        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
+        let rows = padded_rows(samples);
+        let mut all = Vec::new();
+        for tree in &circuit.trees {
+            let mut layers = Vec::new();
+            for &layer in &tree.layer_of {
+                let layer = &tree.layers[layer];
+                let row = wide(layer.channels);
+                let phi = card.fetch(layer.phi.part(0, layer.nodes * rows * row))?;
+                let top = card.fetch(layer.top.part(0, layer.nodes * rows))?;
+                let mut values = Vec::with_capacity(layer.nodes * samples * layer.channels);
+                for (node, b) in
+                    (0..layer.nodes).flat_map(|node| (0..samples).map(move |b| (node, b)))
+                {
+                    let at = node * rows + b;
+                    let by = crate::layers::product::power_of_two(f32::from_bits(top[at] as u32)).1;
+                    let value = |c| {
+                        if top[at] < 0 {
+                            1.0
+                        } else {
+                            phi[at * row + c] * by
+                        }
+                    };
+                    values.extend((0..layer.channels).map(value));
+                }
+                layers.push(values);
+            }
+            all.push(layers);
+        }
+        Ok(all)
+    }
+}

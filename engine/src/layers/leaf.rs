@@ -1,0 +1,156 @@
+//! Leaves: `φ⁰(d) = p(x | d) = Π_s p(x_s | d)`, a product over the coordinates that are observed.
+//!
+//! A missing coordinate drops out of the product, because its density integrates to one (paper, appendix on efficient
+//! marginalisation). Coordinates are normal, or discrete with a table of probabilities; kinds mix within a family:
+//!
+//! ```text
+//! Gaussian    log p(x|d) = −½ ((x − μ_d)/σ_d)² − log σ_d − ½ log 2π
+//! discrete    log p(x|d) = log softmax_v(logits_d)[x]
+//! ```
+
+use crate::arithmetic::math::log_sum_exp;
+use crate::structure::{Kind, OUTSIDE};
+
+pub(crate) const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
+
+/// The free parameters of one coordinate, for all M components.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Coordinate {
+    /// Normal densities.
+    Gaussian {
+        /// μ, (M).
+        mean: Vec<f32>,
+        /// log σ, (M).
+        log_sigma: Vec<f32>,
+    },
+    /// Probabilities of the values 0 … V − 1.
+    Discrete {
+        /// (V, M); probabilities are a softmax over V.
+        logits: Vec<f32>,
+    },
+}
+
+impl Coordinate {
+    /// Every free parameter: (μ, log σ) side by side, or logits.
+    pub fn free_mut(&mut self) -> Vec<&mut f32> {
+        match self {
+            Self::Gaussian { mean, log_sigma } => mean.iter_mut().chain(log_sigma).collect(),
+            Self::Discrete { logits } => logits.iter_mut().collect(),
+        }
+    }
+}
+
+/// The components of one leaf family: a coordinate for each number of its local structures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Family {
+    /// M.
+    pub components: usize,
+    /// S of them.
+    pub coordinates: Vec<Coordinate>,
+}
+
+/// How many values a discrete kind has; `None` for a real number.
+pub fn values_of(kind: Kind) -> Option<usize> {
+    match kind {
+        Kind::Gaussian => None,
+        Kind::Bernoulli => Some(2),
+        Kind::Categorical(n) => Some(n as usize),
+    }
+}
+
+impl Family {
+    /// Standard normals and uniform tables.
+    pub fn new(kinds: &[Kind], components: usize) -> Self {
+        let coordinate = |&kind: &Kind| match values_of(kind) {
+            None => Coordinate::Gaussian {
+                mean: vec![0.0; components],
+                log_sigma: vec![0.0; components],
+            },
+            Some(values) => Coordinate::Discrete {
+                logits: vec![0.0; values * components],
+            },
+        };
+        Self {
+            components,
+            coordinates: kinds.iter().map(coordinate).collect(),
+        }
+    }
+
+    /// `log p(x_s | d)` in f64, straight from the definition.
+    pub fn log_density(&self, s: usize, d: usize, x: f32) -> f64 {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { mean, log_sigma } => {
+                let log_sigma = f64::from(log_sigma[d]);
+                let z = (f64::from(x) - f64::from(mean[d])) * (-log_sigma).exp();
+                -0.5 * z * z - log_sigma - HALF_LOG_TAU
+            }
+            Coordinate::Discrete { logits } => log_table(logits, self.components, d)[x as usize],
+        }
+    }
+
+    /// `max_x log p(x_s | d)` and where it is.
+    pub fn mode(&self, s: usize, d: usize) -> (f64, f32) {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { mean, .. } => (self.log_density(s, d, mean[d]), mean[d]),
+            Coordinate::Discrete { logits } => {
+                let table = log_table(logits, self.components, d);
+                let best = (0..table.len())
+                    .fold(0, |best, v| if table[v] > table[best] { v } else { best });
+                (table[best], best as f32)
+            }
+        }
+    }
+
+    /// `E[x_s | d]` and `E[x_s² | d]`; for a discrete coordinate, of its value as a number.
+    pub fn moments(&self, s: usize, d: usize) -> (f64, f64) {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { mean, log_sigma } => {
+                let (mean, sigma) = (f64::from(mean[d]), f64::from(log_sigma[d]).exp());
+                (mean, mean * mean + sigma * sigma)
+            }
+            Coordinate::Discrete { .. } => {
+                let weights = self.probabilities(s, d);
+                let moment = |power| {
+                    weights
+                        .iter()
+                        .enumerate()
+                        .map(|(v, p)| p * (v as f64).powi(power))
+                        .sum()
+                };
+                (moment(1), moment(2))
+            }
+        }
+    }
+
+    /// The probabilities of a discrete coordinate's values; empty for a normal one.
+    pub fn probabilities(&self, s: usize, d: usize) -> Vec<f64> {
+        match &self.coordinates[s] {
+            Coordinate::Gaussian { .. } => Vec::new(),
+            Coordinate::Discrete { logits } => log_table(logits, self.components, d)
+                .into_iter()
+                .map(f64::exp)
+                .collect(),
+        }
+    }
+}
+
+pub(crate) fn log_table(logits: &[f32], components: usize, d: usize) -> Vec<f64> {
+    let column: Vec<f64> = logits
+        .iter()
+        .skip(d)
+        .step_by(components)
+        .map(|&logit| f64::from(logit))
+        .collect();
+    let norm = log_sum_exp(&column);
+    column.into_iter().map(|logit| logit - norm).collect()
+}
+
+/// `log p(x_o | d)` of one local structure in f64.
+pub fn log_leaf(family: &Family, inputs: &[u32], frame: &[f32], d: usize) -> f64 {
+    let seen = inputs
+        .iter()
+        .enumerate()
+        .filter(|(_, input)| **input != OUTSIDE && !frame[**input as usize].is_nan());
+    seen.map(|(s, &input)| family.log_density(s, d, frame[input as usize]))
+        .sum()
+}

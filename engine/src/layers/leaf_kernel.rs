@@ -1,0 +1,438 @@
+//! Leaves on vectors: log-densities of all components of a family, for the rows of a chunk.
+//!
+//! Not the usual expansion into features (x², x, 1) and one small matrix product: that cancels for outliers, and
+//! differences are three operations a coordinate too.
+
+use crate::arithmetic::math::exp;
+use crate::arithmetic::matmul::padded;
+use crate::layers::leaf::{Coordinate, Family, HALF_LOG_TAU, log_leaf, log_table};
+use crate::layers::product::TINY;
+use crate::rows::batch::{Batch, CHUNK, bits};
+use crate::structure::{OUTSIDE, Position};
+use pulp::{Simd, WithSimd};
+
+/// Below this log-density differences of f32 lose the distance between components: such a row is computed in f64.
+const OUTLIER: f32 = -1000.0;
+
+/// A family as the kernels read it: vectors over components, padded.
+#[derive(Clone, Debug)]
+pub struct Table {
+    family: Family,
+    width: usize,
+    start: Vec<f32>, // 0, and −∞ where a component only fills the row up
+    pub(crate) densities: Vec<Density>,
+    normal: Option<Normal>, // where all coordinates are
+}
+
+/// Normal densities side by side, for rows of which everything is observed.
+#[derive(Clone, Debug)]
+struct Normal {
+    mean: Vec<f32>,    // (S, padded M)
+    inverse: Vec<f32>, // (S, padded M): 1/(σ√2)
+    norm: Vec<f32>,    // (padded M): log p at the mean
+}
+
+impl Normal {
+    fn new(family: &Family, width: usize) -> Option<Self> {
+        let mut all = Self {
+            mean: vec![],
+            inverse: vec![],
+            norm: vec![f32::NEG_INFINITY; width],
+        };
+        let mut norm = vec![0.0; family.components];
+        for (coordinate, end) in family.coordinates.iter().zip((1..).map(|s| s * width)) {
+            let Coordinate::Gaussian { mean, log_sigma } = coordinate else {
+                return None;
+            };
+            all.mean.extend(mean);
+            all.mean.resize(end, 0.0);
+            all.inverse.extend(
+                log_sigma
+                    .iter()
+                    .map(|&log| ((-f64::from(log)).exp() / f64::sqrt(2.0)) as f32),
+            );
+            all.inverse.resize(end, 0.0);
+            norm.iter_mut()
+                .zip(log_sigma)
+                .for_each(|(norm, &log)| *norm -= f64::from(log) + HALF_LOG_TAU);
+        }
+        all.norm
+            .iter_mut()
+            .zip(norm)
+            .for_each(|(to, norm)| *to = norm as f32);
+        Some(all)
+    }
+
+    /// `log p(x|d)` of all components into `row`; `false` where something is missing.
+    #[inline(always)]
+    fn log_densities<S: Simd>(
+        &self,
+        simd: S,
+        inputs: &[u32],
+        frame: &[f32],
+        row: &mut [S::f32s],
+    ) -> bool {
+        const MOST: usize = 16;
+        let mut x = [0.0; MOST];
+        if inputs.len() > MOST {
+            return false;
+        }
+        let mut seen = true;
+        for (x, &input) in x.iter_mut().zip(inputs) {
+            *x = *frame.get(input as usize).unwrap_or(&f32::NAN); // OUTSIDE is in no frame
+            seen &= !x.is_nan();
+        }
+        if !seen {
+            return false;
+        }
+        let (mean, inverse) = (
+            S::as_simd_f32s(&self.mean).0,
+            S::as_simd_f32s(&self.inverse).0,
+        );
+        let n = row.len();
+        for (v, (to, &norm)) in row
+            .iter_mut()
+            .zip(S::as_simd_f32s(&self.norm).0)
+            .enumerate()
+        {
+            let mut sum = simd.splat_f32s(0.0);
+            for (s, &x) in x[..inputs.len()].iter().enumerate() {
+                let z = simd.mul_f32s(
+                    simd.sub_f32s(simd.splat_f32s(x), mean[s * n + v]),
+                    inverse[s * n + v],
+                );
+                sum = simd.mul_add_e_f32s(z, z, sum);
+            }
+            *to = simd.sub_f32s(norm, sum);
+        }
+        true
+    }
+
+    /// The same for many rows of which everything is observed, each with its place: means and widths stay in registers.
+    #[inline(always)]
+    fn many_log_densities<S: Simd, const N: usize>(
+        &self,
+        simd: S,
+        full: &[(usize, [f32; N])],
+        rows: &mut [S::f32s],
+    ) {
+        let (means, inverses) = (
+            S::as_simd_f32s(&self.mean).0,
+            S::as_simd_f32s(&self.inverse).0,
+        );
+        let norms = S::as_simd_f32s(&self.norm).0;
+        let n = norms.len();
+        for (v, &norm) in norms.iter().enumerate() {
+            let (mut mean, mut inverse) = ([norm; N], [norm; N]);
+            for s in 0..N {
+                (mean[s], inverse[s]) = (means[s * n + v], inverses[s * n + v]);
+            }
+            for (row, x) in full {
+                let mut sum = simd.splat_f32s(0.0);
+                for s in 0..N {
+                    let z =
+                        simd.mul_f32s(simd.sub_f32s(simd.splat_f32s(x[s]), mean[s]), inverse[s]);
+                    sum = simd.mul_add_e_f32s(z, z, sum);
+                }
+                rows[row * n + v] = simd.sub_f32s(norm, sum);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Density {
+    Gaussian {
+        mean: Vec<f32>,
+        inverse: Vec<f32>,
+        norm: Vec<f32>,
+    },
+    Discrete {
+        log_prob: Vec<f32>,
+    }, // (V, padded M)
+}
+
+impl Table {
+    /// Prepares a family.
+    pub fn new(family: &Family) -> Self {
+        let (components, width) = (family.components, padded(family.components));
+        let pad = |values: &mut dyn Iterator<Item = f32>| {
+            let mut row: Vec<f32> = values.collect();
+            row.resize(width, 0.0);
+            row
+        };
+        let density = |coordinate: &Coordinate| match coordinate {
+            Coordinate::Gaussian { mean, log_sigma } => Density::Gaussian {
+                mean: pad(&mut mean.iter().copied()),
+                inverse: pad(&mut log_sigma.iter().map(|&log| (-f64::from(log)).exp() as f32)),
+                norm: pad(&mut log_sigma
+                    .iter()
+                    .map(|&log| (-f64::from(log) - HALF_LOG_TAU) as f32)),
+            },
+            Coordinate::Discrete { logits } => {
+                let tables: Vec<Vec<f64>> = (0..components)
+                    .map(|d| log_table(logits, components, d))
+                    .collect();
+                let values = logits.len() / components;
+                let rows =
+                    (0..values).flat_map(|v| pad(&mut tables.iter().map(|table| table[v] as f32)));
+                Density::Discrete {
+                    log_prob: rows.collect(),
+                }
+            }
+        };
+        let mut start = vec![f32::NEG_INFINITY; width];
+        start[..components].fill(0.0);
+        let densities = family.coordinates.iter().map(density).collect();
+        Self {
+            family: family.clone(),
+            width,
+            start,
+            densities,
+            normal: Normal::new(family, width),
+        }
+    }
+
+    /// The family it was made from.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// `log p(x|d)` of all components into `row`; padding gets −∞.
+    #[inline(always)]
+    fn log_densities<S: Simd>(&self, simd: S, inputs: &[u32], frame: &[f32], row: &mut [f32]) {
+        let normal = self.normal.as_ref();
+        if normal.is_some_and(|normal| {
+            normal.log_densities(simd, inputs, frame, S::as_mut_simd_f32s(row).0)
+        }) {
+            return;
+        }
+        row.copy_from_slice(&self.start);
+        let (row, _) = S::as_mut_simd_f32s(row);
+        for (density, &input) in self.densities.iter().zip(inputs) {
+            if input == OUTSIDE || frame[input as usize].is_nan() {
+                continue;
+            }
+            let x = frame[input as usize];
+            match density {
+                Density::Gaussian {
+                    mean,
+                    inverse,
+                    norm,
+                } => {
+                    let (x, minus_half) = (simd.splat_f32s(x), simd.splat_f32s(-0.5));
+                    let (mean, inverse, norm) = (
+                        S::as_simd_f32s(mean).0,
+                        S::as_simd_f32s(inverse).0,
+                        S::as_simd_f32s(norm).0,
+                    );
+                    for (to, ((&mean, &inverse), &norm)) in
+                        row.iter_mut().zip(mean.iter().zip(inverse).zip(norm))
+                    {
+                        let z = simd.mul_f32s(simd.sub_f32s(x, mean), inverse);
+                        let log_prob = simd.mul_add_e_f32s(simd.mul_f32s(z, minus_half), z, norm);
+                        *to = simd.add_f32s(*to, log_prob);
+                    }
+                }
+                Density::Discrete { log_prob } => {
+                    let (table, _) =
+                        S::as_simd_f32s(&log_prob[x as usize * self.width..][..self.width]);
+                    row.iter_mut()
+                        .zip(table)
+                        .for_each(|(to, &log_prob)| *to = simd.add_f32s(*to, log_prob));
+                }
+            }
+        }
+    }
+
+    /// The component under which a local structure is most likely; `row` is scratch of padded M.
+    pub fn most_likely(&self, inputs: &[u32], frame: &[f32], row: &mut Vec<f32>) -> usize {
+        row.resize(self.width, 0.0);
+        self.log_densities(pulp::Scalar::new(), inputs, frame, row);
+        (1..self.family.components).fold(0, |best, d| if row[d] > row[best] { d } else { best })
+    }
+
+    /// The log-scale of a row of log-densities, `None` where no component is finite, and what to subtract from them.
+    #[inline(always)]
+    fn scale<S: Simd>(
+        &self,
+        simd: S,
+        inputs: &[u32],
+        frame: &[f32],
+        row: &mut [f32],
+    ) -> (Option<f64>, f32) {
+        let lowest = simd.splat_f32s(f32::NEG_INFINITY);
+        let tops = S::as_simd_f32s(row)
+            .0
+            .iter()
+            .fold(lowest, |top, &value| simd.max_f32s(top, value));
+        let top = simd.reduce_max_f32s(tops);
+        match top >= OUTLIER {
+            true => (Some(f64::from(top)), top),
+            false => (self.outlier(inputs, frame, row), 0.0), // also if the top is NaN
+        }
+    }
+
+    /// Log-densities less the largest, in f64, for a row far from every component.
+    #[cold]
+    fn outlier(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
+        let log_prob: Vec<f64> = (0..self.family.components)
+            .map(|d| log_leaf(&self.family, inputs, frame, d))
+            .collect();
+        let top = log_prob.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        row.fill(f32::NEG_INFINITY);
+        if !top.is_finite() {
+            return None;
+        }
+        row.iter_mut()
+            .zip(&log_prob)
+            .for_each(|(to, log_prob)| *to = (log_prob - top) as f32);
+        Some(top)
+    }
+}
+
+/// Evaluates the rows of one position for the samples of one word.
+pub struct Upward<'a> {
+    /// The leaf family, prepared.
+    pub table: &'a Table,
+    /// The local structure.
+    pub position: &'a Position,
+    /// The samples, in the frame.
+    pub batch: &'a Batch,
+    /// First sample of the word.
+    pub first_sample: usize,
+    /// Samples to evaluate.
+    pub mask: u64,
+    /// (rows, padded M).
+    pub phi: &'a mut [f32],
+    /// (rows).
+    pub log_scale: &'a mut [f64],
+    /// (rows).
+    pub lost: &'a mut [f32],
+}
+
+impl Upward<'_> {
+    /// Log-densities of rows of which all N numbers are observed; returns those rows.
+    #[inline(always)]
+    fn full_rows<S: Simd, const N: usize>(&mut self, simd: S, normal: &Normal) -> u64 {
+        let mut full = [(0, [0.0; N]); CHUNK];
+        let (mut count, mut rows) = (0, 0);
+        for (row, bit) in bits(self.mask).enumerate() {
+            let (frame, x) = (self.batch.row(self.first_sample + bit), &mut full[count]);
+            x.0 = row;
+            let mut seen = true;
+            for s in 0..N {
+                x.1[s] = *frame
+                    .get(self.position.inputs[s] as usize)
+                    .unwrap_or(&f32::NAN); // OUTSIDE is in no frame
+                seen &= !x.1[s].is_nan();
+            }
+            count += usize::from(seen);
+            rows |= u64::from(seen) << row;
+        }
+        normal.many_log_densities(simd, &full[..count], S::as_mut_simd_f32s(self.phi).0);
+        rows
+    }
+}
+
+impl WithSimd for Upward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (table, inputs) = (self.table, &self.position.inputs);
+        let done = match (&table.normal, inputs.len()) {
+            (Some(normal), 1) => self.full_rows::<S, 1>(simd, normal),
+            (Some(normal), 2) => self.full_rows::<S, 2>(simd, normal),
+            (Some(normal), 3) => self.full_rows::<S, 3>(simd, normal),
+            (Some(normal), 4) => self.full_rows::<S, 4>(simd, normal),
+            _ => 0,
+        };
+        let mut tops = [0.0; CHUNK];
+        for (row, bit) in bits(self.mask).enumerate() {
+            let frame = self.batch.row(self.first_sample + bit);
+            let phi = &mut self.phi[row * table.width..(row + 1) * table.width];
+            if done >> row & 1 == 0 {
+                table.log_densities(simd, inputs, frame, phi);
+            }
+            let (scale, top) = table.scale(simd, inputs, frame, phi);
+            tops[row] = top;
+            self.log_scale[row] = scale.unwrap_or(0.0);
+            self.lost[row] = if scale.is_some() { TINY } else { f32::INFINITY };
+        }
+        let (phi, _) = S::as_mut_simd_f32s(self.phi);
+        for (row, &top) in phi.chunks_exact_mut(table.width / S::F32_LANES).zip(&tops) {
+            row.iter_mut()
+                .for_each(|value| *value = exp(simd, simd.sub_f32s(*value, simd.splat_f32s(top))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic::matmul::arch;
+    use crate::structure::Kind;
+
+    fn mixed() -> (Family, Position) {
+        let mut family = Family::new(&[Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)], 2);
+        family.coordinates[0] = Coordinate::Gaussian {
+            mean: vec![0.5, -1.0],
+            log_sigma: vec![-0.3, 0.2],
+        };
+        family.coordinates[1] = Coordinate::Discrete {
+            logits: vec![0.0, 1.0, 2.0, -1.0],
+        };
+        family.coordinates[2] = Coordinate::Discrete {
+            logits: vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
+        };
+        (
+            family,
+            Position {
+                inputs: vec![0, 1, 2],
+                family: 0,
+            },
+        )
+    }
+
+    #[test]
+    fn rows_equal_the_definition_for_every_pattern_of_holes() {
+        let (family, position) = mixed();
+        let table = Table::new(&family);
+        for (holes, x) in (0..8).flat_map(|holes| [-0.7f32, 80.0, 1e6].map(|x| (holes, x))) {
+            let full = [x, 1.0, 2.0];
+            let values: Vec<f32> = (0..3)
+                .map(|s| {
+                    if holes >> s & 1 == 1 {
+                        f32::NAN
+                    } else {
+                        full[s]
+                    }
+                })
+                .collect();
+            let batch = Batch::of_rows(3, &values);
+            let (mut phi, mut log_scale, mut lost) = (vec![0.0; 16], [0.0], [0.0]);
+            let (position, batch) = (&position, &batch);
+            arch().dispatch(Upward {
+                table: &table,
+                position,
+                batch,
+                first_sample: 0,
+                mask: 1,
+                phi: &mut phi,
+                log_scale: &mut log_scale,
+                lost: &mut lost,
+            });
+            for d in 0..2 {
+                let exact = log_leaf(&family, &position.inputs, batch.row(0), d);
+                let ours = f64::from(phi[d]).ln() + log_scale[0];
+                let close = (ours - exact).abs() < 1e-5 * exact.abs().max(1.0);
+                assert!(
+                    close || exact - log_scale[0] < -80.0,
+                    "{holes} {x}: {ours} {exact}"
+                );
+            }
+            assert!(phi[2..].iter().all(|&m| m == 0.0));
+        }
+    }
+}

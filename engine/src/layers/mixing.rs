@@ -1,0 +1,505 @@
+//! Mixing, the paper's 1×1 convolution: `ψ(c) = Σ_a W[c,a] φ(a)`, rows of W on the simplex.
+//!
+//! [`Mixing`] holds the free parameters, `W = softmax_a(logits)`; [`Simplex`] holds W as the kernel reads it.
+//! Both keep a matrix in panels: [`PANEL`] rows c side by side, one line of them for each column a. A softmax over a
+//! is then vertical work, and the kernel reads weights in the order in which they lie:
+//!
+//! ```text
+//! panel of c₀:   W[c₀,0] W[c₀+1,0] … W[c₀+31,0] │ W[c₀,1] W[c₀+1,1] … │ …        (A, 32)
+//! ```
+
+use crate::arithmetic::amx::{self, Parts, Right};
+use crate::arithmetic::math::exp;
+use crate::arithmetic::matmul::{PANEL, Product, Then, padded, panels};
+use crate::random::{Purpose, Stream};
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+/// Several C × A matrices by their free parameters. A logit of −∞ is a weight that is and stays zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixing {
+    /// How many matrices.
+    pub matrices: usize,
+    /// C: channels out.
+    pub rows: usize,
+    /// A: channels in.
+    pub columns: usize,
+    /// In panels, (matrices, A · padded C).
+    pub logits: Vec<f32>,
+}
+
+impl Mixing {
+    /// All rows uniform.
+    pub fn new(matrices: usize, rows: usize, columns: usize) -> Self {
+        Self {
+            matrices,
+            rows,
+            columns,
+            logits: vec![0.0; matrices * columns * padded(rows)],
+        }
+    }
+
+    /// The identity, which no gradient moves.
+    pub fn identity(size: usize) -> Self {
+        let one = |c: usize, a: usize| if c == a { 0.0 } else { f32::NEG_INFINITY };
+        Self::from_logits(1, size, size, |_, c, a| one(c, a))
+    }
+
+    /// Logits drawn from a normal distribution.
+    pub fn random(
+        matrices: usize,
+        rows: usize,
+        columns: usize,
+        spread: f64,
+        stream: (u64, u32),
+    ) -> Self {
+        let mut random = Stream::new(stream.0, Purpose::Weights, 0, stream.1);
+        Self::from_logits(matrices, rows, columns, |_, _, _| {
+            (spread * random.normal()) as f32
+        })
+    }
+
+    /// From a function of (matrix, c, a), called in that order.
+    pub fn from_logits(
+        matrices: usize,
+        rows: usize,
+        columns: usize,
+        mut logit: impl FnMut(usize, usize, usize) -> f32,
+    ) -> Self {
+        let mut mixing = Self::new(matrices, rows, columns);
+        for matrix in 0..matrices {
+            for c in 0..rows {
+                for a in 0..columns {
+                    let place = mixing.place(matrix, c, a);
+                    mixing.logits[place] = logit(matrix, c, a);
+                }
+            }
+        }
+        mixing
+    }
+
+    /// From weights, (matrices, C, A) in rows; they are normalised, and zeros are kept.
+    pub fn from_weights(matrices: usize, rows: usize, columns: usize, weights: &[f64]) -> Self {
+        Self::from_logits(matrices, rows, columns, |matrix, c, a| {
+            weights[(matrix * rows + c) * columns + a].ln() as f32
+        })
+    }
+
+    /// Numbers of one matrix in panels.
+    pub fn matrix_len(&self) -> usize {
+        self.columns * padded(self.rows)
+    }
+
+    /// Where `W[c,a]` of a matrix lies.
+    pub fn place(&self, matrix: usize, c: usize, a: usize) -> usize {
+        matrix * self.matrix_len() + panel_place(self.rows, self.columns, c, a)
+    }
+
+    /// The logit of `W[c,a]`.
+    pub fn logit(&self, matrix: usize, c: usize, a: usize) -> f32 {
+        self.logits[self.place(matrix, c, a)]
+    }
+
+    /// `log W[c, ·]` in f64, straight from the definition.
+    pub fn log_row(&self, matrix: usize, c: usize) -> Vec<f64> {
+        let logits: Vec<f64> = (0..self.columns)
+            .map(|a| f64::from(self.logit(matrix, c, a)))
+            .collect();
+        let norm = crate::arithmetic::math::log_sum_exp(&logits);
+        logits.into_iter().map(|logit| logit - norm).collect()
+    }
+}
+
+fn panel_place(rows: usize, columns: usize, c: usize, a: usize) -> usize {
+    let left = c / PANEL * PANEL;
+    let wide = PANEL.min(padded(rows) - left);
+    left * columns + a * wide + (c - left)
+}
+
+/// W itself, for the kernel.
+#[derive(Clone, Debug, Default)]
+pub struct Simplex {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    weights: Vec<f32>, // in panels of c: (matrices, A · padded C)
+}
+
+impl Simplex {
+    /// Computes W.
+    pub fn new(mixing: &Mixing) -> Self {
+        let (rows, columns) = (mixing.rows, mixing.columns);
+        let mut simplex = Self {
+            rows,
+            columns,
+            weights: vec![0.0; mixing.logits.len()],
+        };
+        simplex.update(mixing);
+        simplex
+    }
+
+    /// The same after the logits have changed.
+    pub fn update(&mut self, mixing: &Mixing) {
+        let arch = crate::arithmetic::matmul::arch();
+        let logits = cut_panels(
+            &mixing.logits,
+            &self.panels().collect::<Vec<_>>(),
+            self.columns,
+        );
+        self.panels_mut()
+            .into_par_iter()
+            .zip(logits)
+            .for_each(|(mut panel, logits)| {
+                arch.dispatch(Softmax {
+                    logits,
+                    weights: panel.weights,
+                    wide: panel.wide,
+                });
+                panel.finish();
+            });
+    }
+
+    /// W as logits, log W: the free parameters of the same model.
+    pub fn to_mixing(&self) -> Mixing {
+        let matrices = self.weights.len() / (self.columns * padded(self.rows));
+        Mixing::from_logits(matrices, self.rows, self.columns, |matrix, c, a| {
+            self.weight(matrix, c, a).ln()
+        })
+    }
+
+    /// W in panels, as training left it.
+    pub(crate) fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// Sets W in panels.
+    pub(crate) fn set_weights(&mut self, weights: &[f32]) {
+        self.weights.copy_from_slice(weights);
+    }
+
+    /// The panels of all matrices, in the order in which they lie: (matrix, columns, first row c) of each.
+    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let width = padded(self.rows);
+        let matrices = self.weights.len() / (self.columns * width);
+        (0..matrices).flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix, wide, c)))
+    }
+
+    /// A: channels in.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// All panels of all matrices.
+    pub(crate) fn panels_mut(&mut self) -> Vec<PanelMut<'_>> {
+        let shapes: Vec<_> = self.panels().collect();
+        let (rows, columns) = (self.rows, self.columns);
+        let panels = cut_panels_mut(&mut self.weights, &shapes, columns);
+        let panel = |(weights, (matrix, wide, first))| PanelMut {
+            matrix,
+            first,
+            wide,
+            real: wide.min(rows - first),
+            weights,
+        };
+        panels.into_iter().zip(shapes).map(panel).collect()
+    }
+
+    /// `W[c,a]` of a matrix.
+    pub fn weight(&self, matrix: usize, c: usize, a: usize) -> f32 {
+        self.weights
+            [matrix * self.columns * padded(self.rows) + panel_place(self.rows, self.columns, c, a)]
+    }
+
+    /// ψ = W φ for `count` rows: φ is (count, padded A) and at most about one, ψ is (count, padded C).
+    pub fn upward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
+        self.upward_into(
+            arch,
+            matrix,
+            &mut [Raised { count, phi, psi }],
+            Then::Replace,
+        );
+    }
+
+    /// The same for all rows of one matrix, replacing or multiplying what is there.
+    pub(crate) fn upward_into(
+        &self,
+        arch: Arch,
+        matrix: usize,
+        parts: &mut [Raised<'_>],
+        then: Then,
+    ) {
+        let (depth, width) = (self.columns, padded(self.rows));
+        let weights = &self.weights[matrix * depth * width..][..depth * width];
+        let done = self.upward_on_tiles(weights, parts, then);
+        for (left, columns) in panels(width).filter(|&(left, _)| left >= done) {
+            for part in parts.iter_mut().filter(|part| part.count > 0) {
+                arch.dispatch(Product {
+                    rows: part.count,
+                    depth,
+                    a: part.phi,
+                    a_row: padded(depth),
+                    a_step: 1,
+                    b: &weights[left * depth..(left + columns) * depth],
+                    b_step: columns,
+                    out: &mut part.psi[left..],
+                    out_row: width,
+                    columns,
+                    then,
+                    next: &weights[(left + columns) * depth
+                        ..((left + columns + PANEL) * depth).min(weights.len())],
+                });
+            }
+        }
+    }
+
+    /// Whether rows are mixed on tiles: the more of them at a time, the better.
+    pub(crate) fn on_tiles(&self) -> bool {
+        amx::suits(self.columns, padded(self.rows))
+    }
+
+    /// The panels that tiles multiply, if there are tiles; returns how many columns those are.
+    fn upward_on_tiles(&self, weights: &[f32], parts: &mut [Raised<'_>], then: Then) -> usize {
+        let (depth, a_wide, width) = (self.columns, padded(self.columns), padded(self.rows));
+        if !self.on_tiles() {
+            return 0;
+        }
+        // φ and W are at most one: scaled so far up that no part of theirs is too small for a tile.
+        const SCALE: f32 = (1u64 << 60) as f32;
+        amx::with_left(|left| {
+            let phi: Vec<_> = parts
+                .iter()
+                .flat_map(|part| part.phi.chunks_exact(a_wide).take(part.count))
+                .collect();
+            left.rows(Parts::Three, a_wide, &phi, SCALE);
+            let psi = parts
+                .iter_mut()
+                .flat_map(|part| part.psi.chunks_exact_mut(width).take(part.count));
+            let right = Right::Panels {
+                depth,
+                numbers: weights,
+            };
+            amx::multiply(
+                left,
+                (width / PANEL, right, SCALE),
+                (&mut psi.collect::<Vec<_>>(), then),
+                [&[], &[]],
+            );
+        });
+        width / PANEL * PANEL
+    }
+
+    /// The panels of one matrix.
+    pub(crate) fn matrix_panels(&self, matrix: usize) -> Vec<&[f32]> {
+        let (width, columns) = (padded(self.rows), self.columns);
+        let weights = &self.weights[matrix * columns * width..];
+        panels(width)
+            .map(|(c, wide)| &weights[c * columns..(c + wide) * columns])
+            .collect()
+    }
+}
+
+/// Rows that one matrix mixes: φ is (count, padded A) and ψ is (count, padded C).
+pub(crate) struct Raised<'a> {
+    pub count: usize,
+    pub phi: &'a [f32],
+    pub psi: &'a mut [f32],
+}
+
+/// One panel of W.
+pub(crate) struct PanelMut<'a> {
+    /// Its matrix.
+    pub matrix: usize,
+    /// Its first row c.
+    pub first: usize,
+    /// Rows side by side.
+    pub wide: usize,
+    real: usize, // rows that are not padding
+    /// (A, wide).
+    pub weights: &'a mut [f32],
+}
+
+impl PanelMut<'_> {
+    /// After new weights: zeroes the rows that only fill the panel up.
+    pub fn finish(&mut self) {
+        if self.real < self.wide {
+            self.weights
+                .chunks_exact_mut(self.wide)
+                .for_each(|line| line[self.real..].fill(0.0));
+        }
+    }
+}
+
+/// Cuts numbers that lie in panels into one slice a panel.
+pub(crate) fn cut_panels<'a>(
+    mut numbers: &'a [f32],
+    shapes: &[Shape],
+    columns: usize,
+) -> Vec<&'a [f32]> {
+    let mut all = Vec::new();
+    for (_, wide, _) in shapes {
+        let panel;
+        (panel, numbers) = numbers.split_at(wide * columns);
+        all.push(panel);
+    }
+    all
+}
+
+/// The same for numbers to be changed.
+pub(crate) fn cut_panels_mut<'a>(
+    mut numbers: &'a mut [f32],
+    shapes: &[Shape],
+    columns: usize,
+) -> Vec<&'a mut [f32]> {
+    let mut all = Vec::new();
+    for (_, wide, _) in shapes {
+        let panel;
+        (panel, numbers) = numbers.split_at_mut(wide * columns);
+        all.push(panel);
+    }
+    all
+}
+
+/// Of a panel: matrix, columns, first row c.
+pub(crate) type Shape = (usize, usize, usize);
+
+/// A softmax over a for every row c of one panel.
+pub(crate) struct Softmax<'a> {
+    pub logits: &'a [f32],
+    pub weights: &'a mut [f32],
+    pub wide: usize,
+}
+
+impl WithSimd for Softmax<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let vectors = self.wide / S::F32_LANES;
+        let (logits, _) = S::as_simd_f32s(self.logits);
+        let (weights, _) = S::as_mut_simd_f32s(self.weights);
+        for v in 0..vectors {
+            let mut top = simd.splat_f32s(f32::NEG_INFINITY);
+            for line in logits.chunks_exact(vectors) {
+                top = simd.max_f32s(top, line[v]);
+            }
+            for (to, logits) in weights
+                .chunks_exact_mut(vectors)
+                .zip(logits.chunks_exact(vectors))
+            {
+                to[v] = exp(simd, simd.sub_f32s(logits[v], top));
+            }
+            normalise(simd, v, vectors, weights);
+        }
+    }
+}
+
+/// Divides every row of vector v by its sum.
+#[inline(always)]
+pub(crate) fn normalise<S: Simd>(simd: S, v: usize, vectors: usize, weights: &mut [S::f32s]) {
+    let mut sum = simd.splat_f32s(0.0);
+    for line in weights.chunks_exact(vectors) {
+        sum = simd.add_f32s(sum, line[v]);
+    }
+    let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
+    for to in weights.chunks_exact_mut(vectors) {
+        to[v] = simd.mul_f32s(to[v], scale);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic::matmul::arch;
+    use crate::layers::mixing_gradient::{Scratch, Segment, with_mixed};
+
+    fn random(seed: u64, n: usize) -> Vec<f32> {
+        let mut stream = Stream::new(seed, Purpose::Weights, 0, 0);
+        (0..n).map(|_| stream.uniform() as f32).collect()
+    }
+
+    #[test]
+    fn all_three_products_equal_the_plain_sums() {
+        for (rows, columns) in [
+            (5, 3),
+            (16, 16),
+            (40, 17),
+            (70, 33),
+            (128, 64),
+            (112, 150),
+            (304, 80),
+        ] {
+            let mixing = Mixing::random(2, rows, columns, 2.0, (4, 0));
+            let simplex = Simplex::new(&mixing);
+            let (count, a_wide, c_wide) = (13, padded(columns), padded(rows));
+            let phi = random(1, count * a_wide);
+            let mut psi = vec![f32::NAN; count * c_wide];
+            simplex.upward(arch(), 1, count, &phi, &mut psi);
+            let dpsi = random(2, count * c_wide);
+            let mut dphi = vec![f32::NAN; count * a_wide];
+            simplex.downward(arch(), 1, count, &dpsi, &mut dphi);
+            let w: Vec<Vec<f64>> = (0..rows)
+                .map(|c| mixing.log_row(1, c).iter().map(|log| log.exp()).collect())
+                .collect();
+            let close = |ours: f32, exact: f64| {
+                assert!(
+                    (f64::from(ours) - exact).abs() < 1e-5 * exact.max(1.0),
+                    "{ours} {exact}"
+                )
+            };
+            for b in 0..count {
+                for c in 0..rows {
+                    close(
+                        psi[b * c_wide + c],
+                        (0..columns)
+                            .map(|a| w[c][a] * f64::from(phi[b * a_wide + a]))
+                            .sum(),
+                    );
+                }
+                assert!(
+                    psi[b * c_wide + rows..(b + 1) * c_wide]
+                        .iter()
+                        .all(|&x| x == 0.0),
+                    "padding stays zero"
+                );
+                for a in 0..columns {
+                    close(
+                        dphi[b * a_wide + a],
+                        (0..rows)
+                            .map(|c| w[c][a] * f64::from(dpsi[b * c_wide + c]))
+                            .sum(),
+                    );
+                }
+            }
+            let mut gradient = vec![f32::NAN; mixing.matrix_len()];
+            let halves = [(0, 6), (6, 7)].map(|(first, count)| Segment {
+                count,
+                phi: &phi[first * a_wide..],
+                dpsi: &dpsi[first * c_wide..],
+            });
+            with_mixed((columns, c_wide), halves.into_iter(), |mixed| {
+                for (c, wide) in panels(c_wide) {
+                    let mut scratch = Scratch::default();
+                    mixed.gradient(arch(), (c, wide), &mut scratch, [&[], &[]]);
+                    gradient[c * columns..(c + wide) * columns].copy_from_slice(&scratch.gradient);
+                }
+            });
+            for (c, a) in (0..rows).flat_map(|c| (0..columns).map(move |a| (c, a))) {
+                let exact = (0..count)
+                    .map(|b| f64::from(phi[b * a_wide + a]) * f64::from(dpsi[b * c_wide + c]))
+                    .sum();
+                close(gradient[mixing.place(0, c, a)], exact);
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_stay_zeros() {
+        let simplex = Simplex::new(&Mixing::from_weights(
+            1,
+            2,
+            3,
+            &[0.0, 0.5, 0.5, 1.0, 0.0, 0.0],
+        ));
+        let rows = [0, 1].map(|c| [0, 1, 2].map(|a| simplex.weight(0, c, a)));
+        assert_eq!(rows, [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]);
+    }
+}

@@ -1,0 +1,12 @@
+//! The layers of the model, each with its forward pass, backward pass and gradient.
+//!
+//! Uses: `structure`, `arithmetic`, `rows`.
+
+pub mod product;
+pub mod leaf;
+pub mod leaf_kernel;
+pub mod leaf_statistics;
+pub mod mixing;
+pub mod mixing_backward;
+pub mod mixing_gradient;
+pub mod weights;

@@ -1,0 +1,462 @@
+//! The product of a window's children, the paper's product pooling, in scaled numbers.
+//!
+//! A row of activations is `m · exp(log_scale)`: mantissas m in f32 whose largest lies in [½, 1), and one log-scale in
+//! f64. Multiplying rows multiplies mantissas and adds log-scales; then the row is divided by a power of two, which
+//! rounds nothing:
+//!
+//! ```text
+//! φ(c) = 2⁻ᵉ Π_j ψ_j(c),     log_scale = Σ_j log_scale_j + e ln 2
+//! ```
+//!
+//! **The guard.** What can go wrong is underflow alone: a mantissa below [`TINY`] may have lost everything. So each row
+//! carries `lost`, a bound on the sum of what underflow may have taken from any of its mantissas. Mixing does not
+//! raise it, for rows of W sum to one; a product of numbers below one has at most the sum of its factors' errors, and
+//! the division by 2ᵉ scales it:
+//!
+//! ```text
+//! lost = 2⁻ᵉ (Σ_j lost_j + TINY)
+//! ```
+//!
+//! At the root, `lost / ψ_y` bounds the relative error that underflow caused in P(X|y). Where that is too much, the
+//! sample is computed again in f64 (`root.rs`), in log space if need be.
+//!
+//! Going down, the scale is a constant: `dψ_j(c) = dφ(c) 2⁻ᵉ Π_{k≠j} ψ_k(c)`; with many children the same as
+//! `dφ(c) φ(c) / ψ_j(c)`.
+
+use crate::rows::batch::bits;
+use pulp::{Simd, WithSimd};
+
+/// Mantissas below this are not trusted. Far above the smallest f32 (1e-38), so that a derivative, at most its
+/// inverse, can be summed over a batch in f32.
+pub const TINY: f32 = 1e-34;
+
+/// Children whose raw product cannot underflow unseen before it is rescaled, and whose derivative needs no division.
+pub const GROUP: usize = 4;
+
+/// A child of a window, for the samples of one word.
+#[derive(Clone, Copy, Debug)]
+pub struct Child {
+    /// The samples that have it.
+    pub mask: u64,
+    /// Its first row in the window's stretch.
+    pub first: usize,
+}
+
+/// The rows of a window, sample after sample.
+struct Window<'a> {
+    children: &'a [Child],
+    next: Vec<usize>, // each child's next row
+    rows: Vec<usize>, // rows that hold the sample, in the order of the children
+    whole: bool,      // every child has every sample
+}
+
+impl<'a> Window<'a> {
+    fn new(children: &'a [Child], mask: u64) -> Self {
+        let next: Vec<usize> = children.iter().map(|child| child.first).collect();
+        Self {
+            children,
+            rows: next.clone(),
+            next,
+            whole: children.iter().all(|child| child.mask == mask),
+        }
+    }
+
+    /// Rows of the next sample; samples must be asked for in order.
+    #[inline(always)]
+    fn rows(&mut self, bit: usize) -> &[usize] {
+        if self.whole {
+            self.rows.copy_from_slice(&self.next);
+            self.next.iter_mut().for_each(|next| *next += 1);
+            return &self.rows;
+        }
+        self.rows.clear();
+        for (child, next) in self.children.iter().zip(&mut self.next) {
+            if child.mask >> bit & 1 == 1 {
+                self.rows.push(*next);
+                *next += 1;
+            }
+        }
+        &self.rows
+    }
+}
+
+/// Scale, bound and divisor of rows.
+#[derive(Default)]
+pub struct Scales<'a> {
+    /// Log-scale of each row.
+    pub log_scale: &'a mut [f64],
+    /// What underflow may have taken.
+    pub lost: &'a mut [f32],
+    /// 2⁻ᵉ.
+    pub inverse: &'a mut [f32],
+}
+
+/// φ of one window.
+pub struct Upward<'a> {
+    /// Padded channels.
+    pub width: usize,
+    /// The window's children.
+    pub children: &'a [Child],
+    /// The samples that have the window.
+    pub mask: u64,
+    /// ψ of all children, row after row.
+    pub psi: &'a [f32],
+    /// Log-scales of those rows.
+    pub log_scale: &'a [f64],
+    /// Their bounds.
+    pub lost: &'a [f32],
+    /// The window's rows.
+    pub phi: &'a mut [f32],
+    /// Their scales.
+    pub scales: Scales<'a>,
+}
+
+impl WithSimd for Upward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (psi, _) = S::as_simd_f32s(self.psi);
+        let (phi, _) = S::as_mut_simd_f32s(self.phi);
+        let vectors = self.width / S::F32_LANES;
+        let mut window = Window::new(self.children, self.mask);
+        for (row, bit) in bits(self.mask).enumerate() {
+            let rows = window.rows(bit);
+            let out = &mut phi[row * vectors..(row + 1) * vectors];
+            let mut so_far = Scaled {
+                exponent: 0,
+                lost: 0.0,
+                inverse: 1.0,
+            };
+            for (index, group) in rows.chunks(GROUP).enumerate() {
+                let top = multiply_rows(simd, out, psi, group, index == 0);
+                let lost = group
+                    .iter()
+                    .fold(so_far.lost, |sum, &row| sum + self.lost[row]);
+                so_far = rescale(simd, out, top, Scaled { lost, ..so_far });
+            }
+            self.scales
+                .put(row, so_far, rows.iter().map(|&row| self.log_scale[row]));
+        }
+    }
+}
+
+/// What scaling has done to a row.
+#[derive(Clone, Copy)]
+struct Scaled {
+    exponent: i32, // Σ e
+    lost: f32,
+    inverse: f32, // the last 2⁻ᵉ
+}
+
+/// Brings the largest number of a row into [½, 1).
+#[inline(always)]
+fn rescale<S: Simd>(simd: S, row: &mut [S::f32s], top: f32, before: Scaled) -> Scaled {
+    let (exponent, inverse) = power_of_two(top);
+    let factor = simd.splat_f32s(inverse);
+    row.iter_mut()
+        .for_each(|value| *value = simd.mul_f32s(*value, factor));
+    let taken = if top < f32::MIN_POSITIVE {
+        f32::INFINITY
+    } else {
+        TINY
+    };
+    Scaled {
+        exponent: before.exponent + exponent,
+        lost: (before.lost + taken) * inverse,
+        inverse,
+    }
+}
+
+impl Scales<'_> {
+    /// Notes what became of a row, with the log-scales of its factors.
+    #[inline(always)]
+    fn put(&mut self, row: usize, scaled: Scaled, log_scales: impl Iterator<Item = f64>) {
+        let start = f64::from(scaled.exponent) * std::f64::consts::LN_2;
+        self.log_scale[row] = log_scales.fold(start, |sum, log_scale| sum + log_scale);
+        self.lost[row] = scaled.lost;
+        self.inverse[row] = scaled.inverse;
+    }
+}
+
+/// Rescales rows that already are the products of a window's children (at most [`GROUP`]), each child with all rows.
+pub struct Rescale<'a> {
+    /// Padded channels.
+    pub width: usize,
+    /// The window's children.
+    pub children: &'a [Child],
+    /// Log-scales of the children's rows.
+    pub log_scale: &'a [f64],
+    /// Their bounds.
+    pub lost: &'a [f32],
+    /// The window's rows.
+    pub phi: &'a mut [f32],
+    /// Their scales.
+    pub scales: Scales<'a>,
+}
+
+impl WithSimd for Rescale<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (phi, _) = S::as_mut_simd_f32s(self.phi);
+        for (row, values) in phi.chunks_exact_mut(self.width / S::F32_LANES).enumerate() {
+            let mut top = simd.splat_f32s(0.0);
+            values
+                .iter()
+                .for_each(|&value| top = simd.max_f32s(top, value));
+            let lost = self
+                .children
+                .iter()
+                .fold(0.0, |sum, child| sum + self.lost[child.first + row]);
+            let before = Scaled {
+                exponent: 0,
+                lost,
+                inverse: 1.0,
+            };
+            let scaled = rescale(simd, values, simd.reduce_max_f32s(top), before);
+            self.scales.put(
+                row,
+                scaled,
+                self.children
+                    .iter()
+                    .map(|child| self.log_scale[child.first + row]),
+            );
+        }
+    }
+}
+
+/// Writes (or multiplies by) the product of up to four rows, from the left; returns the largest number of the result.
+#[inline(always)]
+fn multiply_rows<S: Simd>(
+    simd: S,
+    out: &mut [S::f32s],
+    psi: &[S::f32s],
+    group: &[usize],
+    fresh: bool,
+) -> f32 {
+    let n = out.len();
+    let row = |row: usize| &psi[row * n..(row + 1) * n];
+    let mut top = simd.splat_f32s(0.0);
+    match (group, fresh) {
+        (&[a, b, c, d], true) => {
+            let (a, b, c, d) = (row(a), row(b), row(c), row(d));
+            for v in 0..n {
+                out[v] = simd.mul_f32s(simd.mul_f32s(simd.mul_f32s(a[v], b[v]), c[v]), d[v]);
+                top = simd.max_f32s(top, out[v]);
+            }
+        }
+        (&[a, b], true) => {
+            let (a, b) = (row(a), row(b));
+            for v in 0..n {
+                out[v] = simd.mul_f32s(a[v], b[v]);
+                top = simd.max_f32s(top, out[v]);
+            }
+        }
+        _ => {
+            if fresh {
+                out.fill(simd.splat_f32s(1.0));
+            }
+            for &child in group {
+                out.iter_mut()
+                    .zip(row(child))
+                    .for_each(|(out, &value)| *out = simd.mul_f32s(*out, value));
+            }
+            out.iter()
+                .for_each(|&value| top = simd.max_f32s(top, value));
+        }
+    }
+    simd.reduce_max_f32s(top)
+}
+
+/// e and 2⁻ᵉ such that `2⁻ᵉ top` lies in [½, 1); (0, 1) for what is not a normal number.
+#[inline(always)]
+pub fn power_of_two(top: f32) -> (i32, f32) {
+    if !(f32::MIN_POSITIVE..f32::INFINITY).contains(&top) {
+        return (0, 1.0);
+    }
+    let exponent = (top.to_bits() >> 23) as i32 - 126;
+    (exponent, f32::from_bits(((127 - exponent) as u32) << 23))
+}
+
+/// Turns ψ of one window's children into dψ.
+pub struct Downward<'a> {
+    /// Padded channels.
+    pub width: usize,
+    /// The window's children.
+    pub children: &'a [Child],
+    /// The samples that have the window.
+    pub mask: u64,
+    /// φ of the window.
+    pub phi: &'a [f32],
+    /// dφ of the window.
+    pub dphi: &'a [f32],
+    /// 2⁻ᵉ of the window's rows.
+    pub inverse: &'a [f32],
+    /// ψ of all children before, dψ after.
+    pub psi: &'a mut [f32],
+    /// φ is not the product of ψ, only `φ dφ` is to be trusted.
+    pub divide: bool,
+}
+
+impl WithSimd for Downward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (phi, _) = S::as_simd_f32s(self.phi);
+        let (dphi, _) = S::as_simd_f32s(self.dphi);
+        let (psi, _) = S::as_mut_simd_f32s(self.psi);
+        let n = self.width / S::F32_LANES;
+        let mut window = Window::new(self.children, self.mask);
+        for (row, bit) in bits(self.mask).enumerate() {
+            let rows = window.rows(bit);
+            let (phi, dphi) = (&phi[row * n..(row + 1) * n], &dphi[row * n..(row + 1) * n]);
+            let scale = simd.splat_f32s(self.inverse[row]);
+            match *rows {
+                _ if self.divide => divide_rows(simd, phi, dphi, psi, rows),
+                [a, b, c, d] => {
+                    let [a, b, c, d] = four_rows(psi, [a, b, c, d], n);
+                    for v in 0..n {
+                        let (x, y, z, w) = (a[v], b[v], c[v], d[v]);
+                        let d_out = simd.mul_f32s(dphi[v], scale);
+                        let left = simd.mul_f32s(d_out, simd.mul_f32s(z, w));
+                        let right = simd.mul_f32s(d_out, simd.mul_f32s(x, y));
+                        a[v] = simd.mul_f32s(left, y);
+                        b[v] = simd.mul_f32s(left, x);
+                        c[v] = simd.mul_f32s(right, w);
+                        d[v] = simd.mul_f32s(right, z);
+                    }
+                }
+                [a, b] => {
+                    for v in 0..n {
+                        let (x, y) = (psi[a * n + v], psi[b * n + v]);
+                        let d_out = simd.mul_f32s(dphi[v], scale);
+                        psi[a * n + v] = simd.mul_f32s(d_out, y);
+                        psi[b * n + v] = simd.mul_f32s(d_out, x);
+                    }
+                }
+                [a] => {
+                    for v in 0..n {
+                        psi[a * n + v] = simd.mul_f32s(dphi[v], scale);
+                    }
+                }
+                _ => divide_rows(simd, phi, dphi, psi, rows),
+            }
+        }
+    }
+}
+
+/// Four rows to be written at once; their numbers rise, as those of a window's children do.
+#[inline(always)]
+fn four_rows<T>(values: &mut [T], rows: [usize; 4], n: usize) -> [&mut [T]; 4] {
+    let (head, d) = values.split_at_mut(rows[3] * n);
+    let (head, c) = head.split_at_mut(rows[2] * n);
+    let (head, b) = head.split_at_mut(rows[1] * n);
+    [
+        &mut head[rows[0] * n..(rows[0] + 1) * n],
+        &mut b[..n],
+        &mut c[..n],
+        &mut d[..n],
+    ]
+}
+
+/// `dψ_j = φ dφ / ψ_j`, and 0 where ψ_j is not trusted.
+#[inline(always)]
+fn divide_rows<S: Simd>(
+    simd: S,
+    phi: &[S::f32s],
+    dphi: &[S::f32s],
+    psi: &mut [S::f32s],
+    rows: &[usize],
+) {
+    let tiny = simd.splat_f32s(TINY);
+    let zero = simd.splat_f32s(0.0);
+    for &row in rows {
+        for v in 0..phi.len() {
+            let value = &mut psi[row * phi.len() + v];
+            let flow = simd.mul_f32s(phi[v], dphi[v]);
+            let safe = simd.max_f32s(*value, tiny);
+            let trusted = simd.greater_than_f32s(*value, tiny);
+            *value = simd.select_f32s(trusted, simd.div_f32s(flow, safe), zero);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arithmetic::matmul::arch;
+
+    /// Products of 1 to 9 children, and their derivatives, the naive way in f64.
+    #[test]
+    fn product_and_derivative() {
+        for count in 1..=9usize {
+            let width = 16;
+            let value = |row: usize, c: usize| 0.01 + ((row * 7 + c * 3) % 11) as f64 / 11.0;
+            let psi: Vec<f32> = (0..count * width)
+                .map(|i| value(i / width, i % width) as f32)
+                .collect();
+            let children: Vec<Child> = (0..count)
+                .map(|first| Child {
+                    mask: 1 << 5,
+                    first,
+                })
+                .collect();
+            let (mut phi, mut log_scale, mut lost, mut inverse) =
+                (vec![0.0; width], [0.0], [0.0], [0.0]);
+            arch().dispatch(Upward {
+                width,
+                children: &children,
+                mask: 1 << 5,
+                psi: &psi,
+                log_scale: &vec![0.5; count],
+                lost: &vec![0.0; count],
+                phi: &mut phi,
+                scales: Scales {
+                    log_scale: &mut log_scale,
+                    lost: &mut lost,
+                    inverse: &mut inverse,
+                },
+            });
+            let exact = |c: usize| (0..count).map(|row| value(row, c)).product::<f64>();
+            let shift = (log_scale[0] - 0.5 * count as f64).exp();
+            for c in 0..width {
+                assert!((f64::from(phi[c]) * shift / exact(c) - 1.0).abs() < 1e-5);
+            }
+            assert!(phi.iter().any(|&m| (0.5..1.0).contains(&m)));
+            let dphi: Vec<f32> = (0..width).map(|c| 1.0 - c as f32 / 8.0).collect();
+            let mut dpsi = psi.clone();
+            let mask = 1 << 5;
+            let (phi, dphi) = (&phi, &dphi);
+            arch().dispatch(Downward {
+                width,
+                children: &children,
+                mask,
+                phi,
+                dphi,
+                inverse: &inverse,
+                psi: &mut dpsi,
+                divide: false,
+            });
+            for (row, c) in (0..count).flat_map(|row| (0..width).map(move |c| (row, c))) {
+                let naive = f64::from(dphi[c]) * exact(c) / value(row, c) / shift;
+                assert!(
+                    (f64::from(dpsi[row * width + c]) - naive).abs() < 1e-4 * naive.abs().max(1e-3)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn scaling_is_exact() {
+        for top in [1e-37f32, 0.3, 0.5, 0.999, 1.0, 15.9] {
+            let (exponent, scale) = power_of_two(top);
+            assert!((0.5..1.0).contains(&(top * scale)), "{top}");
+            assert_eq!(f64::from(scale), 2f64.powi(-exponent));
+        }
+        assert_eq!(power_of_two(0.0), (0, 1.0));
+        assert_eq!(power_of_two(1e-40), (0, 1.0));
+    }
+}

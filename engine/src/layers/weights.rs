@@ -1,0 +1,89 @@
+//! What is learned: leaf families, the mixing matrices of every level, the class rows.
+
+use crate::layers::leaf::Family;
+use crate::layers::leaf_kernel::Table;
+use crate::layers::mixing::{Mixing, Simplex};
+use crate::structure::{ClassRows, Structure};
+
+/// The learned numbers of one tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TreeWeights {
+    /// Leaf families.
+    pub families: Vec<Family>,
+    /// One entry a level.
+    pub levels: Vec<Mixing>,
+}
+
+/// The learned numbers of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    /// By tree.
+    pub trees: Vec<TreeWeights>,
+    /// W_top: one matrix, K × (tops of all trees); the identity where the structure says so.
+    pub classes: Mixing,
+}
+
+impl Weights {
+    /// Standard normal leaves, and logits drawn from a normal distribution of the given spread.
+    pub fn random(structure: &Structure, spread: f64, seed: u64) -> Self {
+        let mut item = 0;
+        let mut draw = |matrices, rows, columns| {
+            item += 1;
+            Mixing::random(matrices, rows, columns, spread, (seed, item))
+        };
+        let classes = match structure.class_rows {
+            ClassRows::Mixing => draw(1, structure.classes, structure.root_channels()),
+            ClassRows::Identity => Mixing::identity(structure.classes),
+        };
+        let mut tree = |tree: &crate::structure::Tree| TreeWeights {
+            families: tree
+                .families
+                .iter()
+                .map(|kinds| Family::new(kinds, tree.components))
+                .collect(),
+            levels: (1..=tree.levels.len())
+                .map(|l| {
+                    draw(
+                        tree.levels[l - 1].matrices(),
+                        tree.channels(l),
+                        tree.channels(l - 1),
+                    )
+                })
+                .collect(),
+        };
+        Self {
+            trees: structure.trees.iter().map(&mut tree).collect(),
+            classes,
+        }
+    }
+}
+
+/// The same numbers as the kernels read them.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// By tree, family.
+    pub tables: Vec<Vec<Table>>,
+    /// By tree, level.
+    pub levels: Vec<Vec<Simplex>>,
+    /// W_top.
+    pub classes: Simplex,
+}
+
+impl Prepared {
+    /// Prepares all weights.
+    pub fn new(weights: &Weights) -> Self {
+        Self {
+            tables: weights
+                .trees
+                .iter()
+                .map(|t| t.families.iter().map(Table::new).collect())
+                .collect(),
+            levels: weights
+                .trees
+                .iter()
+                .map(|t| t.levels.iter().map(Simplex::new).collect())
+                .collect(),
+            classes: Simplex::new(&weights.classes),
+        }
+    }
+}

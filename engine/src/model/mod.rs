@@ -1,0 +1,344 @@
+//! A model: blueprint, learned numbers, class prior, and how rows of data become numbers of the frame.
+
+pub mod tensor_file;
+pub mod model_file;
+
+use crate::error::{Error, Result};
+use crate::layers::leaf::values_of;
+use crate::layers::mixing::Mixing;
+use crate::layers::weights::Weights;
+use crate::rows::batch::Batch;
+use crate::structure::{ClassRows, OUTSIDE, Structure};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How a number of the data becomes a number of the model: `z = (x − offset) · scale`. Densities are reported in the
+/// units of the data: `log p(x) = log p(z) + log scale`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// One for each column, or a single one for all.
+    pub offset: Vec<f32>,
+    /// As many; positive.
+    pub scale: Vec<f32>,
+}
+
+impl Default for Scaling {
+    fn default() -> Self {
+        Self::uniform(0.0, 1.0)
+    }
+}
+
+impl Scaling {
+    /// The same for every column.
+    pub fn uniform(offset: f32, scale: f32) -> Self {
+        Self {
+            offset: vec![offset],
+            scale: vec![scale],
+        }
+    }
+
+    fn of(&self, column: usize) -> (f32, f32) {
+        let at = |values: &[f32]| {
+            if values.len() == 1 {
+                values[0]
+            } else {
+                values[column]
+            }
+        };
+        (at(&self.offset), at(&self.scale))
+    }
+
+    /// Data to model.
+    pub fn apply(&self, column: usize, x: f32) -> f32 {
+        let (offset, scale) = self.of(column);
+        scaled(x, offset, scale)
+    }
+
+    /// Model to data.
+    pub fn invert(&self, column: usize, z: f32) -> f32 {
+        let (offset, scale) = self.of(column);
+        z / scale + offset
+    }
+
+    /// What one observed number of a column adds to a log-density, and the factor of its standard deviation.
+    pub fn scale_of(&self, column: usize) -> f32 {
+        self.of(column).1
+    }
+
+    /// Checks lengths and signs against a row's width.
+    pub fn check(&self, width: usize) -> Result<()> {
+        for (what, values) in [
+            ("scaling offsets", &self.offset),
+            ("scaling factors", &self.scale),
+        ] {
+            if values.len() != 1 && values.len() != width {
+                return Err(Error::shape(
+                    what,
+                    format!("1 or {width} numbers"),
+                    values.len(),
+                ));
+            }
+        }
+        let wrong = self
+            .offset
+            .iter()
+            .find(|x| !x.is_finite())
+            .or(self.scale.iter().find(|&&x| !(x.is_finite() && x > 0.0)));
+        match wrong {
+            Some(value) => Err(Error::Setting {
+                name: "scaling",
+                expected: "finite offsets and positive factors",
+                got: value.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A model that answers questions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The blueprint.
+    pub structure: Structure,
+    /// What was learned.
+    pub weights: Weights,
+    /// log P(y), (K).
+    pub log_prior: Vec<f64>,
+    /// From the units of the data to those of the leaves.
+    pub scaling: Scaling,
+    /// What people read. Names of classes, columns and categories, and how the model was trained.
+    pub about: About,
+}
+
+/// Names and history; nothing that changes an answer. Empty where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// (K).
+    pub classes: Vec<String>,
+    /// (width).
+    pub columns: Vec<String>,
+    /// For each column, the names of its categories; empty for a number.
+    pub categories: Vec<Vec<String>>,
+    /// Settings, seed, steps, data: whatever the trainer wrote.
+    pub training: serde_json::Value,
+}
+
+impl Model {
+    /// A model with a uniform class prior and random weights.
+    pub fn random(structure: Structure, spread: f64, seed: u64) -> Self {
+        let classes = structure.classes;
+        let weights = Weights::random(&structure, spread, seed);
+        let log_prior = vec![-(classes as f64).ln(); classes];
+        Self {
+            structure,
+            weights,
+            log_prior,
+            scaling: Scaling::default(),
+            about: About::default(),
+        }
+    }
+
+    /// Models side by side, each equally likely: `P(X|y) = 1/T Σ_t P_t(X|y)`. They must have the same inputs, classes,
+    /// P(y) and scaling; names are those of the first.
+    pub fn mixture(mut models: Vec<Self>) -> Result<Self> {
+        let alike = |a: &Self, b: &Self| {
+            let shape = |s: &Structure| (s.kinds.clone(), s.frame, s.classes);
+            shape(&a.structure) == shape(&b.structure)
+                && (&a.log_prior, &a.scaling) == (&b.log_prior, &b.scaling)
+        };
+        let first = models.first().ok_or(Error::Empty { what: "model" })?;
+        let mixing = |model: &Self| model.structure.class_rows == ClassRows::Mixing;
+        if !models
+            .iter()
+            .all(|model| mixing(model) && alike(model, first))
+        {
+            return Err(Error::Structure(
+                "a mixture needs models of the same inputs, classes, prior and scaling".into(),
+            ));
+        }
+        let share = (models.len() as f64).ln();
+        let top = |y: usize| {
+            models
+                .iter()
+                .flat_map(move |model| model.weights.classes.log_row(0, y))
+        };
+        let tops: Vec<f64> = (0..first.structure.classes).flat_map(top).collect();
+        let rows = first.structure.classes;
+        let columns = tops.len() / rows;
+        let logit = |_, y: usize, a: usize| (tops[y * columns + a] - share) as f32;
+        let classes = Mixing::from_logits(1, rows, columns, logit);
+        let mut mixture = models.remove(0);
+        mixture.weights.classes = classes;
+        for model in models {
+            mixture.structure.trees.extend(model.structure.trees);
+            mixture.weights.trees.extend(model.weights.trees);
+        }
+        mixture.structure.check()?;
+        Ok(mixture)
+    }
+
+    /// Sets P(y); it is normalised.
+    pub fn set_prior(&mut self, prior: &[f64]) -> Result<()> {
+        if prior.len() != self.structure.classes {
+            return Err(Error::shape(
+                "class prior",
+                self.structure.classes,
+                prior.len(),
+            ));
+        }
+        let total: f64 = prior.iter().sum();
+        if !(total.is_finite() && total > 0.0) || prior.iter().any(|&p| p < 0.0) {
+            let got = format!("{prior:?}");
+            return Err(Error::Setting {
+                name: "class prior",
+                expected: "weights that are not negative",
+                got,
+            });
+        }
+        self.log_prior = prior.iter().map(|p| (p / total).ln()).collect();
+        Ok(())
+    }
+
+    /// The name of a class, or its number.
+    pub fn class_name(&self, class: usize) -> String {
+        self.about
+            .classes
+            .get(class)
+            .cloned()
+            .unwrap_or_else(|| class.to_string())
+    }
+
+    /// How many rows there are, or what is wrong with them.
+    pub fn check_rows(&self, values: &[f32]) -> Result<usize> {
+        check_rows(&self.structure, values)
+    }
+
+    /// What the scaling adds to the log-density of one row, (its observed numbers only).
+    pub fn log_jacobian(&self, row: &[f32]) -> f64 {
+        if self.scaling.scale == [1.0] {
+            return 0.0;
+        }
+        let kinds = self.structure.row_kinds();
+        let seen = row
+            .iter()
+            .enumerate()
+            .filter(|(i, x)| !x.is_nan() && values_of(kinds[*i]).is_none());
+        seen.map(|(column, _)| f64::from(self.scaling.scale_of(column)).ln())
+            .sum()
+    }
+
+    /// Lays rows of data (n, width) in the frame, moved by `shift`; nothing is observed outside them.
+    pub fn fill(&self, values: &[f32], shift: (isize, isize), batch: &mut Batch) {
+        let columns = self.columns(shift);
+        batch.fit(&self.structure, values.len() / columns.len());
+        let runs: Vec<&[Column]> = columns.chunk_by(Column::goes_on).collect();
+        batch.fill_rows(|b, frame| {
+            let mut row = &values[b * columns.len()..(b + 1) * columns.len()];
+            for run in &runs {
+                let (
+                    numbers,
+                    Column {
+                        place,
+                        offset,
+                        scale,
+                    },
+                ) = (row.split_off(..run.len()).unwrap_or_default(), run[0]);
+                if place != OUTSIDE {
+                    let to = &mut frame[place as usize..][..run.len()];
+                    to.iter_mut()
+                        .zip(numbers)
+                        .for_each(|(to, &x)| *to = scaled(x, offset, scale));
+                }
+            }
+        });
+    }
+
+    /// Where each number of a row goes, and how it is scaled on its way.
+    pub(crate) fn columns(&self, shift: (isize, isize)) -> Vec<Column> {
+        let kinds = self.structure.row_kinds();
+        let column = |(index, place)| {
+            let (offset, scale) = if values_of(kinds[index]).is_none() {
+                self.scaling.of(index)
+            } else {
+                (0.0, 1.0)
+            };
+            Column {
+                place,
+                offset,
+                scale,
+            }
+        };
+        self.structure
+            .placement(shift)
+            .into_iter()
+            .enumerate()
+            .map(column)
+            .collect()
+    }
+}
+
+/// One number of a row of data on its way into the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub place: u32, // OUTSIDE where it leaves the frame
+    pub offset: f32,
+    pub scale: f32,
+}
+
+impl Column {
+    /// Whether the next number lies beside this one, and is scaled alike.
+    fn goes_on(&self, next: &Self) -> bool {
+        (next.place, next.offset, next.scale)
+            == (self.place.wrapping_add(1), self.offset, self.scale)
+            && next.place != OUTSIDE
+            && self.place != OUTSIDE
+    }
+
+    /// Scales a number and lays it down.
+    #[inline(always)]
+    pub fn put(&self, x: f32, frame: &mut [f32]) {
+        if self.place != OUTSIDE {
+            frame[self.place as usize] = scaled(x, self.offset, self.scale);
+        }
+    }
+}
+
+/// A finite number stays finite, NaN stays NaN.
+fn scaled(x: f32, offset: f32, scale: f32) -> f32 {
+    ((x - offset) * scale).clamp(f32::MIN, f32::MAX)
+}
+
+/// How many rows of the structure's width there are; an error for infinities, categories that do not exist, or a part
+/// of a row.
+pub fn check_rows(structure: &Structure, values: &[f32]) -> Result<usize> {
+    let width = structure.width();
+    if !values.len().is_multiple_of(width) {
+        return Err(Error::shape(
+            "numbers",
+            format!("rows of {width}"),
+            values.len(),
+        ));
+    }
+    let kinds = structure.row_kinds();
+    let wrong = values
+        .par_chunks(width)
+        .enumerate()
+        .find_map_first(|(row, numbers)| {
+            numbers.iter().enumerate().find_map(|(column, &value)| {
+                if value.is_infinite() {
+                    return Some(Error::Infinite { row, column, value });
+                }
+                let last = values_of(kinds[column])? as u32 - 1;
+                let fits = value.is_nan()
+                    || (value >= 0.0 && value <= last as f32 && value.fract() == 0.0);
+                (!fits).then_some(Error::Category {
+                    row,
+                    column,
+                    last,
+                    value,
+                })
+            })
+        });
+    wrong.map_or(Ok(values.len() / width), Err)
+}

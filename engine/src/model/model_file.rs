@@ -1,0 +1,505 @@
+//! The model file: one safetensors file (`.sumout`), tensors plus one JSON text in its metadata (`docs/model-file.md`).
+//!
+//! ```text
+//! log_prior              (K) f64                 log P(y)
+//! scaling.offset, .scale (1) or (width)          z = (x − offset) · scale
+//! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis
+//! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis
+//! tree0.leaves.mean      (coordinates, M)        Gaussian coordinates, family after family; log_sigma likewise
+//! tree0.leaves.logits    (values, M)             discrete coordinates, V rows each; softmax over those rows
+//! state.NAME             (n) f32 or f64          only in training checkpoints
+//! ```
+//!
+//! Bytes from anywhere give a model that [`check`] accepts, or an error that says what is wrong. Every size that the
+//! text names is compared with the tensors before anything of that size is made, so memory is bounded by the file.
+//!
+//! ```
+//! use sumout::model::model_file::{from_bytes, to_bytes};
+//! use sumout::structure::{Sharing, Structure};
+//! let structure = Structure::sequence(8, 1, 2, 3, &[(2, 4, Sharing::Shared), (2, 5, Sharing::Own)], 2).unwrap();
+//! let model = sumout::Model::random(structure, 1.0, 7);
+//! let bytes = to_bytes(&model).unwrap();
+//! assert_eq!(from_bytes(&bytes).unwrap(), model);
+//! assert!(from_bytes(&bytes[..100]).is_err());
+//! ```
+
+use crate::error::{Error, Result};
+use crate::layers::leaf::{Coordinate, Family, values_of};
+use crate::layers::mixing::Mixing;
+use crate::layers::weights::{TreeWeights, Weights};
+use crate::model::tensor_file::{self, Tensor, Tensors, wrong};
+use crate::model::{About, Model, Scaling};
+use crate::structure::{ClassRows, Kind, Structure, Tree};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The format version that this build writes and reads.
+pub const VERSION: u32 = 1;
+
+/// log σ of a leaf lies within ± this, where σ and 1/σ are numbers of f32.
+pub const LOG_SIGMA_LIMIT: f32 = 80.0;
+
+const STATE: &str = "state.";
+
+/// A model in training: what a trainer needs to go on to the same bits. It also opens as a plain model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// The model so far.
+    pub model: Model,
+    /// Settings and counters. JSON keeps whole numbers exactly; numbers whose every bit counts go to `doubles`.
+    pub state: Value,
+    /// Moments and the like, by name.
+    pub tensors: BTreeMap<String, Vec<f32>>,
+    /// Numbers of double precision, by other names.
+    pub doubles: BTreeMap<String, Vec<f64>>,
+}
+
+/// The JSON text.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    version: u32,
+    structure: Structure,
+    about: About,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
+    state: Option<Value>,
+}
+
+/// All of the header that other versions have too.
+#[derive(Deserialize)]
+struct AnyVersion {
+    version: u32,
+}
+
+/// A `null` that is there is not the same as nothing.
+fn present<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Option<Value>, D::Error> {
+    Value::deserialize(source).map(Some)
+}
+
+/// The file of a model.
+pub fn to_bytes(model: &Model) -> Result<Vec<u8>> {
+    write(model, None, model_tensors(model)?)
+}
+
+/// The model of a file, checked.
+pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
+    read(bytes).map(|(model, _, _)| model)
+}
+
+/// The file of a model in training.
+pub fn checkpoint_to_bytes(checkpoint: &Checkpoint) -> Result<Vec<u8>> {
+    let mut tensors = model_tensors(&checkpoint.model)?;
+    for (name, values) in &checkpoint.tensors {
+        tensors.insert(
+            format!("{STATE}{name}"),
+            Tensor::floats(&[values.len()], values.iter().copied()),
+        );
+    }
+    for (name, values) in &checkpoint.doubles {
+        if tensors
+            .insert(format!("{STATE}{name}"), Tensor::doubles(values))
+            .is_some()
+        {
+            return Err(wrong(format!(
+                "two tensors of the state are called '{name}'"
+            )));
+        }
+    }
+    write(&checkpoint.model, Some(checkpoint.state.clone()), tensors)
+}
+
+/// The model in training of a file; an error for a plain model.
+pub fn checkpoint_from_bytes(bytes: &[u8]) -> Result<Checkpoint> {
+    let (model, state, mut left) = read(bytes)?;
+    let state = state.ok_or_else(|| {
+        wrong("expected a training checkpoint, got a model without training state")
+    })?;
+    let mut checkpoint = Checkpoint {
+        model,
+        state,
+        tensors: BTreeMap::new(),
+        doubles: BTreeMap::new(),
+    };
+    let names: Vec<(String, bool)> = left
+        .left()
+        .map(|(name, is_double)| (name.to_string(), is_double))
+        .collect();
+    for (name, is_double) in names {
+        let short = name.strip_prefix(STATE).unwrap_or(&name).to_string();
+        if is_double {
+            checkpoint.doubles.insert(short, left.doubles(&name, None)?);
+        } else {
+            checkpoint.tensors.insert(short, left.floats(&name, None)?);
+        }
+    }
+    Ok(checkpoint)
+}
+
+fn write(
+    model: &Model,
+    state: Option<Value>,
+    tensors: BTreeMap<String, Tensor>,
+) -> Result<Vec<u8>> {
+    let header = Header {
+        version: VERSION,
+        structure: model.structure.clone(),
+        about: model.about.clone(),
+        state,
+    };
+    let text = serde_json::to_string(&header).map_err(wrong)?;
+    parse_header(&text)?; // a text that could not be read again, such as one nested too deeply, is not written
+    tensor_file::write(tensors, &text)
+}
+
+/// All tensors of a model, which is checked first.
+fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
+    check(model)?;
+    let mut tensors = BTreeMap::new();
+    tensors.insert("log_prior".into(), Tensor::doubles(&model.log_prior));
+    for (name, values) in [
+        ("offset", &model.scaling.offset),
+        ("scale", &model.scaling.scale),
+    ] {
+        tensors.insert(
+            format!("scaling.{name}"),
+            Tensor::floats(&[values.len()], values.iter().copied()),
+        );
+    }
+    let classes = &model.weights.classes;
+    tensors.insert(
+        "classes.logits".into(),
+        logits_in_rows(&[classes.rows, classes.columns], classes),
+    );
+    for (t, (tree, blueprint)) in model
+        .weights
+        .trees
+        .iter()
+        .zip(&model.structure.trees)
+        .enumerate()
+    {
+        for (name, values) in leaf_rows(tree)
+            .into_iter()
+            .filter(|(_, values)| !values.is_empty())
+        {
+            let shape = [values.len() / blueprint.components, blueprint.components];
+            tensors.insert(
+                format!("tree{t}.leaves.{name}"),
+                Tensor::floats(&shape, values.into_iter()),
+            );
+        }
+        for (l, mixing) in tree.levels.iter().enumerate() {
+            let shape = [mixing.matrices, mixing.rows, mixing.columns];
+            tensors.insert(
+                format!("tree{t}.level{}.logits", l + 1),
+                logits_in_rows(&shape, mixing),
+            );
+        }
+    }
+    Ok(tensors)
+}
+
+/// (matrices, C, A), without the padding of panels.
+fn logits_in_rows(shape: &[usize], mixing: &Mixing) -> Tensor {
+    let rows = (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c)));
+    Tensor::floats(
+        shape,
+        rows.flat_map(|(matrix, c)| (0..mixing.columns).map(move |a| mixing.logit(matrix, c, a))),
+    )
+}
+
+/// The leaves of a tree stacked, family after family and coordinate after coordinate, each (rows, M).
+fn leaf_rows(tree: &TreeWeights) -> [(&'static str, Vec<f32>); 3] {
+    let (mut means, mut log_sigmas, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+    for coordinate in tree.families.iter().flat_map(|family| &family.coordinates) {
+        match coordinate {
+            Coordinate::Gaussian { mean, log_sigma } => {
+                means.extend_from_slice(mean);
+                log_sigmas.extend_from_slice(log_sigma);
+            }
+            Coordinate::Discrete { logits } => tables.extend_from_slice(logits),
+        }
+    }
+    [
+        ("mean", means),
+        ("log_sigma", log_sigmas),
+        ("logits", tables),
+    ]
+}
+
+fn parse_header(text: &str) -> Result<Header> {
+    let explain = |e: serde_json::Error| wrong(format!("metadata: {e}"));
+    let AnyVersion { version } = serde_json::from_str(text).map_err(explain)?;
+    if version != VERSION {
+        return Err(Error::Version {
+            expected: VERSION,
+            got: version,
+        });
+    }
+    serde_json::from_str(text).map_err(explain)
+}
+
+/// The model, the state if there is one, and the state's tensors.
+fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
+    let mut tensors = Tensors::open(bytes)?;
+    let Header {
+        structure,
+        about,
+        state,
+        ..
+    } = parse_header(&tensors.text)?;
+    structure.check()?;
+    let (k, tops) = (structure.classes, structure.root_channels());
+    let classes = mixing_from(
+        tensors.floats("classes.logits", Some(&[k, tops]))?,
+        [1, k, tops],
+    );
+    let trees = structure
+        .trees
+        .iter()
+        .enumerate()
+        .map(|(t, tree)| read_tree(&mut tensors, t, tree));
+    let weights = Weights {
+        trees: trees.collect::<Result<_>>()?,
+        classes,
+    };
+    let log_prior = tensors.doubles("log_prior", Some(&[k]))?;
+    let scaling = Scaling {
+        offset: tensors.floats("scaling.offset", None)?,
+        scale: tensors.floats("scaling.scale", None)?,
+    };
+    if let Some((name, _)) = tensors
+        .left()
+        .find(|(name, _)| state.is_none() || !name.starts_with(STATE))
+    {
+        return Err(wrong(format!(
+            "tensor '{name}' has no place in this structure"
+        )));
+    }
+    let model = Model {
+        structure,
+        weights,
+        log_prior,
+        scaling,
+        about,
+    };
+    check(&model)?;
+    if tensors.damaged {
+        return Err(wrong("its checksum is another one: the file is damaged"));
+    }
+    Ok((model, state, tensors))
+}
+
+fn mixing_from(logits: Vec<f32>, [matrices, rows, columns]: [usize; 3]) -> Mixing {
+    let mut logits = logits.into_iter();
+    Mixing::from_logits(matrices, rows, columns, |_, _, _| {
+        logits.next().unwrap_or(f32::NAN)
+    })
+}
+
+fn read_tree(tensors: &mut Tensors<'_>, t: usize, tree: &Tree) -> Result<TreeWeights> {
+    let m = tree.components;
+    let values: Vec<Option<usize>> = tree
+        .families
+        .iter()
+        .flatten()
+        .map(|&kind| values_of(kind))
+        .collect();
+    let mut leaves = |name: &str, rows: usize| match rows {
+        0 => Ok(Vec::new().into_iter()),
+        _ => tensors
+            .floats(&format!("tree{t}.leaves.{name}"), Some(&[rows, m]))
+            .map(Vec::into_iter),
+    };
+    let gaussians = values.iter().filter(|values| values.is_none()).count();
+    let mut means = leaves("mean", gaussians)?;
+    let mut log_sigmas = leaves("log_sigma", gaussians)?;
+    let mut tables = leaves("logits", values.into_iter().flatten().sum())?;
+    let mut coordinate = |&kind: &Kind| match values_of(kind) {
+        None => Coordinate::Gaussian {
+            mean: means.by_ref().take(m).collect(),
+            log_sigma: log_sigmas.by_ref().take(m).collect(),
+        },
+        Some(values) => Coordinate::Discrete {
+            logits: tables.by_ref().take(values * m).collect(),
+        },
+    };
+    let mut families = Vec::with_capacity(tree.families.len());
+    for kinds in &tree.families {
+        families.push(Family {
+            components: m,
+            coordinates: kinds.iter().map(&mut coordinate).collect(),
+        });
+    }
+    let mut levels = Vec::with_capacity(tree.levels.len());
+    for l in 1..=tree.levels.len() {
+        let shape = [
+            tree.levels[l - 1].matrices(),
+            tree.channels(l),
+            tree.channels(l - 1),
+        ];
+        let logits = tensors.floats(&format!("tree{t}.level{l}.logits"), Some(&shape))?;
+        levels.push(mixing_from(logits, shape));
+    }
+    Ok(TreeWeights { families, levels })
+}
+
+/// Says what is wrong with a model that cannot answer questions: sizes that differ from the blueprint's, numbers that are
+/// none. A logit of −∞ is a weight of exactly zero; a whole row of them is no distribution.
+pub fn check(model: &Model) -> Result<()> {
+    let (structure, weights) = (&model.structure, &model.weights);
+    structure.check()?;
+    model.scaling.check(structure.width()).map_err(wrong)?;
+    check_prior(&model.log_prior, structure.classes)?;
+    check_about(&model.about, structure)?;
+    let shape = [1, structure.classes, structure.root_channels()];
+    check_mixing("classes.logits", &weights.classes, shape)?;
+    if structure.class_rows == ClassRows::Identity {
+        let off_diagonal = |i: &usize| i / structure.classes != i % structure.classes;
+        let weight = |i: usize| {
+            weights
+                .classes
+                .logit(0, i / structure.classes, i % structure.classes)
+        };
+        if (0..structure.classes * structure.classes)
+            .filter(off_diagonal)
+            .any(|i| weight(i) != f32::NEG_INFINITY)
+        {
+            return Err(wrong("classes.logits: expected the identity"));
+        }
+    }
+    if weights.trees.len() != structure.trees.len() {
+        return Err(wrong(format!(
+            "expected weights of {} trees, got {}",
+            structure.trees.len(),
+            weights.trees.len()
+        )));
+    }
+    for (t, (tree, blueprint)) in weights.trees.iter().zip(&structure.trees).enumerate() {
+        let expected = (blueprint.families.len(), blueprint.levels.len());
+        if (tree.families.len(), tree.levels.len()) != expected {
+            return Err(wrong(format!(
+                "tree{t}: expected {} families and {} levels",
+                expected.0, expected.1
+            )));
+        }
+        for (f, (family, kinds)) in tree.families.iter().zip(&blueprint.families).enumerate() {
+            check_family(family, kinds, blueprint.components)
+                .map_err(|text| wrong(format!("tree{t}.leaves, family {f}: {text}")))?;
+        }
+        for (l, mixing) in tree.levels.iter().enumerate() {
+            let shape = [
+                blueprint.levels[l].matrices(),
+                blueprint.channels(l + 1),
+                blueprint.channels(l),
+            ];
+            check_mixing(&format!("tree{t}.level{}.logits", l + 1), mixing, shape)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_prior(log_prior: &[f64], classes: usize) -> Result<()> {
+    let total: f64 = log_prior.iter().map(|log| log.exp()).sum();
+    if log_prior.len() != classes || (total - 1.0).abs() > 1e-4 || total.is_nan() {
+        let got = log_prior.len();
+        return Err(wrong(format!(
+            "log_prior: expected {classes} numbers that sum to 1, got {got} with a sum of {total}"
+        )));
+    }
+    Ok(())
+}
+
+/// Names are all there, or none.
+fn check_about(about: &About, structure: &Structure) -> Result<()> {
+    let lists = [
+        ("classes", about.classes.len(), structure.classes),
+        ("columns", about.columns.len(), structure.width()),
+        ("categories", about.categories.len(), structure.width()),
+    ];
+    if let Some((what, got, expected)) = lists
+        .iter()
+        .find(|(_, got, expected)| *got != 0 && got != expected)
+    {
+        return Err(wrong(format!(
+            "names of {what}: expected {expected} or none, got {got}"
+        )));
+    }
+    for (column, (names, &kind)) in about
+        .categories
+        .iter()
+        .zip(&structure.row_kinds())
+        .enumerate()
+    {
+        if !names.is_empty() && Some(names.len()) != values_of(kind) {
+            return Err(wrong(format!(
+                "names of categories: column {column} is {kind:?}, got {} names",
+                names.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_mixing(name: &str, mixing: &Mixing, shape: [usize; 3]) -> Result<()> {
+    let [matrices, rows, columns] = shape;
+    if [mixing.matrices, mixing.rows, mixing.columns] != shape
+        || mixing.logits.len() != matrices * mixing.matrix_len()
+    {
+        return Err(wrong(format!("{name}: expected shape {shape:?}")));
+    }
+    for (matrix, c) in (0..matrices).flat_map(|matrix| (0..rows).map(move |c| (matrix, c))) {
+        if !is_distribution((0..columns).map(|a| mixing.logit(matrix, c, a))) {
+            return Err(wrong(format!(
+                "{name}: row {c} of matrix {matrix} is no distribution"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a softmax of these logits exists.
+fn is_distribution(mut logits: impl Iterator<Item = f32>) -> bool {
+    let mut some = false;
+    let none_wrong = logits.all(|logit| {
+        some |= logit.is_finite();
+        logit < f32::INFINITY // not if NaN
+    });
+    none_wrong && some
+}
+
+fn check_family(family: &Family, kinds: &[Kind], m: usize) -> std::result::Result<(), String> {
+    if family.components != m || family.coordinates.len() != kinds.len() {
+        return Err(format!(
+            "expected {m} components of {} coordinates",
+            kinds.len()
+        ));
+    }
+    for (s, (coordinate, &kind)) in family.coordinates.iter().zip(kinds).enumerate() {
+        let wrong = match (coordinate, values_of(kind)) {
+            (Coordinate::Gaussian { mean, log_sigma }, None)
+                if (mean.len(), log_sigma.len()) == (m, m) =>
+            {
+                let is_number =
+                    |d: &usize| mean[*d].is_finite() && log_sigma[*d].abs() <= LOG_SIGMA_LIMIT;
+                (0..m).find(|d| !is_number(d))
+            }
+            (Coordinate::Discrete { logits }, Some(values)) if logits.len() == values * m => {
+                (0..m).find(|&d| !is_distribution(logits.iter().skip(d).step_by(m).copied()))
+            }
+            _ => {
+                return Err(format!(
+                    "coordinate {s}: expected {m} components of {kind:?}"
+                ));
+            }
+        };
+        if let Some(d) = wrong {
+            return Err(format!("coordinate {s}: component {d} is no distribution"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,396 @@
+//! What is missing, given what is observed: exact means, variances and probabilities, and the responsibilities that
+//! they come from.
+//!
+//! ```text
+//! responsibility   r_i(d) = P(d_i = d | x_o) = ∂ log P(x_o) / ∂ log φ⁰_i(d)          one pass up, one down
+//! mean             E[x_m | x_o]   = Σ_d r_i(d) μ_d
+//! variance         Var[x_m | x_o] = Σ_d r_i(d) (σ_d² + (μ_d − mean)²)
+//! probability      P(x_m = v | x_o) = Σ_d r_i(d) p(v|d)
+//! ```
+//!
+//! With several trees, the responsibilities of one tree sum to that tree's posterior weight, and the sums above run
+//! over all trees. Given a class, everything is given that class too.
+//!
+//! ```
+//! use sumout::queries::predictor::Predictor;
+//! use sumout::structure::{Sharing, Structure};
+//! use sumout::Model;
+//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
+//! let imputed = predictor.impute_mean(&[0.5, f32::NAN, -1.0, 2.0], None)?;
+//! assert_eq!((imputed.mean[0], imputed.variance[0]), (0.5, 0.0)); // observed: kept
+//! assert!(imputed.mean[1].abs() < 1e-6 && (imputed.variance[1] - 1.0).abs() < 1e-5); // leaves are standard normals
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::circuit::log_space::{Density, Join, LogValues};
+use crate::error::{Error, Result};
+use crate::layers::leaf::values_of;
+use crate::queries::predictor::{Columns, Pass, Predictor};
+use crate::structure::{Kind, OUTSIDE};
+use rayon::prelude::*;
+
+/// Rows with their holes filled; both (n, width), in the units of the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imputed {
+    /// The observed number. Where it is missing: the mean of a real number, the probability that a Bernoulli is 1, and
+    /// the most probable category of a categorical, which has no mean.
+    pub mean: Vec<f32>,
+    /// 0 where observed. Where it is missing: the variance of a real number or of a Bernoulli, and the probability that
+    /// a categorical is another than the most probable.
+    pub variance: Vec<f32>,
+}
+
+/// What is known of the numbers of one row.
+#[derive(Default)]
+struct Beliefs {
+    weight: Vec<f64>,      // (width): Σ of responsibilities, one but for rounding
+    mean: Vec<f64>,        // (width)
+    spread: Vec<f64>,      // (width): weight × variance
+    probability: Vec<f64>, // (values of all discrete columns)
+}
+
+/// Where the values of each discrete column start in [`Beliefs::probability`], (width + 1).
+fn first_values(columns: &Columns) -> Vec<usize> {
+    let mut first = vec![0];
+    for &kind in &columns.kinds {
+        first.push(first[first.len() - 1] + values_of(kind).unwrap_or(0));
+    }
+    first
+}
+
+impl Beliefs {
+    fn clear(&mut self, first: &[usize]) {
+        for sums in [&mut self.weight, &mut self.mean, &mut self.spread] {
+            sums.clear();
+            sums.resize(first.len() - 1, 0.0);
+        }
+        self.probability.clear();
+        self.probability.resize(first[first.len() - 1], 0.0);
+    }
+
+    /// Adds one coordinate with the responsibilities of its components. Means and spreads are merged pairwise (Chan,
+    /// Golub, LeVeque 1979), which does not cancel.
+    fn add(&mut self, column: usize, first: usize, density: &Density, flow: &[f64]) {
+        match density {
+            Density::Gaussian { mean, sigma, .. } => {
+                for (d, &f) in flow.iter().enumerate().filter(|(_, f)| **f > 0.0) {
+                    let before = self.weight[column];
+                    self.weight[column] += f;
+                    let (part, apart) = (f / self.weight[column], mean[d] - self.mean[column]);
+                    self.mean[column] += part * apart;
+                    self.spread[column] += f * sigma[d] * sigma[d] + part * before * apart * apart;
+                }
+            }
+            Density::Discrete { prob, .. } => {
+                for (sum, prob) in self.probability[first..]
+                    .iter_mut()
+                    .zip(prob.chunks_exact(flow.len()))
+                {
+                    *sum += flow.iter().zip(prob).map(|(f, p)| f * p).sum::<f64>();
+                }
+            }
+        }
+    }
+
+    /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model; NaN where nothing
+    /// is possible.
+    fn moments(&self, column: usize, kind: Kind, values: &[f64]) -> (f64, f64) {
+        let total = if kind == Kind::Gaussian {
+            self.weight[column]
+        } else {
+            values.iter().sum()
+        };
+        match kind {
+            _ if total == 0.0 => (f64::NAN, f64::NAN),
+            Kind::Gaussian => (self.mean[column], self.spread[column] / total),
+            Kind::Bernoulli => (values[1] / total, values[0] * values[1] / (total * total)),
+            Kind::Categorical(_) => {
+                let best = (1..values.len())
+                    .fold(0, |best, v| if values[v] > values[best] { v } else { best });
+                (best as f64, 1.0 - values[best] / total)
+            }
+        }
+    }
+}
+
+/// The responsibilities of one piece of rows.
+struct Flows<'a> {
+    predictor: &'a Predictor,
+    exact: Vec<Option<Vec<Vec<f64>>>>, // (B), by tree: (N, M), for rows that underflow spoilt
+}
+
+impl Flows<'_> {
+    /// P(d_i = d | x_o) for sample b, into `to`, (M).
+    fn of(&self, t: usize, i: usize, b: usize, to: &mut Vec<f64>) {
+        let tree = &self.predictor.model.structure.trees[t];
+        to.clear();
+        match &self.exact[b] {
+            Some(exact) => {
+                to.extend_from_slice(&exact[t][i * tree.components..][..tree.components])
+            }
+            None => to.extend(
+                self.predictor
+                    .activations
+                    .leaf_flow(t, tree, i, b)
+                    .into_iter()
+                    .flatten()
+                    .map(f64::from),
+            ),
+        }
+    }
+
+    /// What sample b says about its missing numbers; `flow` is scratch.
+    fn beliefs(
+        &self,
+        b: usize,
+        row: &[f32],
+        first: &[usize],
+        beliefs: &mut Beliefs,
+        flow: &mut Vec<f64>,
+    ) {
+        beliefs.clear(first);
+        let Predictor {
+            model,
+            leaves,
+            columns,
+            ..
+        } = self.predictor;
+        for (t, tree) in model.structure.trees.iter().enumerate() {
+            for (i, position) in tree.positions.iter().enumerate() {
+                flow.clear();
+                for (s, &input) in position
+                    .inputs
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, input)| **input != OUTSIDE)
+                {
+                    let column = columns.of_place[input as usize];
+                    if column == OUTSIDE || !row[column as usize].is_nan() {
+                        continue;
+                    }
+                    if flow.is_empty() {
+                        self.of(t, i, b, flow);
+                    }
+                    let density = &leaves[t][position.family as usize].densities[s];
+                    beliefs.add(column as usize, first[column as usize], density, flow);
+                }
+            }
+        }
+    }
+}
+
+impl Predictor {
+    /// Goes up and down with checked rows.
+    fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Result<Flows<'_>> {
+        self.lay(rows, (0, 0));
+        self.climb(Pass::Dense)?;
+        let k = self.model.structure.classes;
+        let seeds = self.seeds(class);
+        let doubtful = self.doubtful(&seeds);
+        let fast = seeds
+            .iter()
+            .enumerate()
+            .map(|(i, &seed)| if doubtful[i / k] { 0.0 } else { seed as f32 });
+        let fast: Vec<f32> = fast.collect();
+        self.descend(&fast)?;
+        let this = &*self;
+        let logs = doubtful.contains(&true).then(|| this.logs());
+        let exact = |values: &mut LogValues, (b, &doubtful): (usize, &bool)| {
+            let logs = logs.filter(|_| doubtful)?;
+            logs.climb(
+                &this.model.structure,
+                &this.leaves,
+                this.batch.row(b),
+                Join::Sum,
+                values,
+            );
+            Some(logs.flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
+        };
+        let exact = doubtful
+            .par_iter()
+            .enumerate()
+            .map_init(LogValues::default, exact)
+            .collect();
+        Ok(Flows {
+            predictor: this,
+            exact,
+        })
+    }
+
+    /// P(d_i = d | x_o) for every position and component, by tree: (n, N, M). Those of one tree sum to its posterior
+    /// weight, which is one if it stands alone.
+    pub fn responsibilities(
+        &mut self,
+        rows: &[f32],
+        class: Option<usize>,
+    ) -> Result<Vec<Vec<f32>>> {
+        self.model.check_rows(rows)?;
+        self.check_class(class)?;
+        let piece = self.piece() * self.model.structure.width();
+        let mut all = vec![Vec::new(); self.model.structure.trees.len()];
+        for rows in rows.chunks(piece) {
+            let flows = self.flows(rows, class)?;
+            for (t, tree) in flows.predictor.model.structure.trees.iter().enumerate() {
+                let start = all[t].len();
+                let row = tree.positions.len() * tree.components;
+                all[t].resize(start + flows.exact.len() * row, 0.0);
+                all[t][start..]
+                    .par_chunks_mut(row)
+                    .enumerate()
+                    .for_each_init(Vec::new, |flow, (b, to)| {
+                        for (i, to) in to.chunks_exact_mut(tree.components).enumerate() {
+                            flows.of(t, i, b, flow);
+                            to.iter_mut()
+                                .zip(&*flow)
+                                .for_each(|(to, flow)| *to = *flow as f32);
+                        }
+                    });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Fills holes with the exact mean given what is observed, and says how sure it is.
+    ///
+    /// A hole stays NaN only where the model gives what is observed probability zero.
+    pub fn impute_mean(&mut self, rows: &[f32], class: Option<usize>) -> Result<Imputed> {
+        let width = self.model.structure.width();
+        let scale: Vec<(f64, f64)> = (0..width).map(|column| self.units(column)).collect();
+        let kinds = self.columns.kinds.clone();
+        let first = first_values(&self.columns);
+        let both = self.complete(rows, class, 2 * width, |row, beliefs, to| {
+            let (mean, variance) = to.split_at_mut(width);
+            for column in 0..width {
+                if !row[column].is_nan() {
+                    (mean[column], variance[column]) = (row[column], 0.0);
+                    continue;
+                }
+                let values = &beliefs.probability[first[column]..first[column + 1]];
+                let (z, z_variance) = beliefs.moments(column, kinds[column], values);
+                let (offset, factor) = scale[column];
+                mean[column] = (z * factor + offset) as f32;
+                variance[column] = (z_variance * factor * factor) as f32;
+            }
+        })?;
+        let half = |part: usize| {
+            both.chunks_exact(width)
+                .skip(part)
+                .step_by(2)
+                .flatten()
+                .copied()
+                .collect()
+        };
+        Ok(Imputed {
+            mean: half(0),
+            variance: half(1),
+        })
+    }
+
+    /// P(x_m = v | x_o) for the discrete columns named, as (n, V) for each; one and zeros where it is observed.
+    pub fn impute_probabilities(
+        &mut self,
+        rows: &[f32],
+        columns: &[usize],
+        class: Option<usize>,
+    ) -> Result<Vec<Vec<f32>>> {
+        let mut counts = Vec::with_capacity(columns.len());
+        for &column in columns {
+            match self.columns.kinds.get(column).map(|&kind| values_of(kind)) {
+                Some(Some(values)) => counts.push(values),
+                Some(None) => {
+                    return Err(Error::shape(
+                        format!("column {column}"),
+                        "a discrete column",
+                        "real numbers",
+                    ));
+                }
+                None => {
+                    let width = self.model.structure.width();
+                    return Err(Error::shape(
+                        "column",
+                        format!("a number from 0 to {}", width - 1),
+                        column,
+                    ));
+                }
+            }
+        }
+        let first = first_values(&self.columns);
+        let stride = counts.iter().sum();
+        let all = self.complete(rows, class, stride, |row, beliefs, mut to| {
+            for (&column, &count) in columns.iter().zip(&counts) {
+                let (part, rest) = to.split_at_mut(count);
+                let values = &beliefs.probability[first[column]..first[column + 1]];
+                let total: f64 = values.iter().sum();
+                for v in 0..count {
+                    let seen = if row[column] == v as f32 { 1.0 } else { 0.0 };
+                    part[v] = if row[column].is_nan() {
+                        (values[v] / total) as f32
+                    } else {
+                        seen
+                    };
+                }
+                to = rest;
+            }
+        })?;
+        let mut left = 0;
+        let mut split = Vec::with_capacity(counts.len());
+        for count in counts {
+            split.push(
+                all.chunks_exact(stride)
+                    .flat_map(|row| &row[left..left + count])
+                    .copied()
+                    .collect(),
+            );
+            left += count;
+        }
+        Ok(split)
+    }
+
+    /// Offset and factor from the model's units back to those of a column; (0, 1) for a discrete one.
+    pub(crate) fn units(&self, column: usize) -> (f64, f64) {
+        match values_of(self.columns.kinds[column]) {
+            None => {
+                let scaling = &self.model.scaling;
+                (
+                    scaling.invert(column, 0.0).into(),
+                    1.0 / f64::from(scaling.scale_of(column)),
+                )
+            }
+            Some(_) => (0.0, 1.0),
+        }
+    }
+
+    /// Collects beliefs about the missing numbers of every row and lets `report` write `stride` numbers of each.
+    fn complete(
+        &mut self,
+        rows: &[f32],
+        class: Option<usize>,
+        stride: usize,
+        report: impl Fn(&[f32], &Beliefs, &mut [f32]) + Sync,
+    ) -> Result<Vec<f32>> {
+        let n = self.model.check_rows(rows)?;
+        self.check_class(class)?;
+        let (width, first) = (self.model.structure.width(), first_values(&self.columns));
+        let mut all = vec![0.0; n * stride];
+        let piece = self.piece();
+        for (rows, out) in rows
+            .chunks(piece * width)
+            .zip(all.chunks_mut(piece * stride.max(1)))
+        {
+            let flows = self.flows(rows, class)?;
+            let by_row = out
+                .par_chunks_mut(stride)
+                .zip(rows.par_chunks(width))
+                .enumerate();
+            by_row.for_each_init(
+                <(Beliefs, Vec<f64>)>::default,
+                |(beliefs, flow), (b, (out, row))| {
+                    flows.beliefs(b, row, &first, beliefs, flow);
+                    report(row, beliefs, out);
+                },
+            );
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,136 @@
+//! The most likely completion: max-product going up, traced back down.
+//!
+//! ```text
+//! (y, t, all hidden states, x_m)* = argmax P(y, t, hidden states, x_m | x_o)
+//! ```
+//!
+//! It is the mode of the joint with the hidden variables, exactly; not the mode of P(x_m|x_o), which sums them out and
+//! which no tree finds in polynomial time. All in f64 logarithms (see `log_circuit.rs`).
+//!
+//! ```
+//! use sumout::queries::predictor::Predictor;
+//! use sumout::structure::{Sharing, Structure};
+//! use sumout::Model;
+//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
+//! let completed = predictor.impute_mode(&[0.5, f32::NAN, -1.0, 2.0], None)?;
+//! assert_eq!(completed, [0.5, 0.0, -1.0, 2.0]); // leaves are standard normals
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::circuit::log_space::{Join, LeafTable, LogValues, NOWHERE, descend};
+use crate::error::Result;
+use crate::queries::predictor::Predictor;
+use crate::structure::OUTSIDE;
+use rayon::prelude::*;
+
+/// The first of the largest.
+fn argmax(logs: &[f64]) -> usize {
+    (1..logs.len()).fold(0, |best, a| if logs[a] > logs[best] { a } else { best })
+}
+
+impl Predictor {
+    /// Fills the holes of each row with their values in the most likely joint assignment of class (unless given), tree,
+    /// hidden variables and missing numbers. That is exact for the joint with the hidden variables, and not the same as
+    /// the most likely missing numbers alone. What is observed is kept as it is.
+    pub fn impute_mode(&mut self, rows: &[f32], class: Option<usize>) -> Result<Vec<f32>> {
+        self.model.check_rows(rows)?;
+        self.check_class(class)?;
+        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let mut all = rows.to_vec();
+        let piece = self.piece();
+        for rows in all.chunks_mut(piece * width) {
+            self.lay(rows, (0, 0));
+            let (this, logs) = (&*self, self.logs());
+            let run = |(values, tops): &mut (LogValues, Vec<f64>),
+                       (b, row): (usize, &mut [f32])| {
+                let join = Join::Max {
+                    columns: &this.columns.of_place,
+                };
+                logs.climb(
+                    &this.model.structure,
+                    &this.leaves,
+                    this.batch.row(b),
+                    join,
+                    values,
+                );
+                let mut best = (f64::NEG_INFINITY, 0);
+                for y in (0..k).filter(|&y| class.is_none_or(|class| class == y)) {
+                    logs.root(&this.model.structure, values, y, tops);
+                    let prior = if class.is_some() {
+                        0.0
+                    } else {
+                        this.model.log_prior[y]
+                    };
+                    let column = argmax(tops);
+                    if tops[column] + prior > best.0 {
+                        best = (tops[column] + prior, column);
+                    }
+                }
+                let (t, channel) = this.tree_of(best.1);
+                let top = this.model.structure.trees[t].levels.len();
+                this.follow_mode(values, t, (top, 0, channel), row);
+            };
+            rows.par_chunks_mut(width)
+                .enumerate()
+                .for_each_init(Default::default, run);
+        }
+        Ok(all)
+    }
+
+    /// Walks down from (layer, node, channel) of tree t along the best states, and fills holes with the best values.
+    pub(crate) fn follow_mode(
+        &self,
+        values: &LogValues,
+        t: usize,
+        from: (usize, usize, usize),
+        row: &mut [f32],
+    ) {
+        let s = &self.model.structure;
+        let mut states = Vec::new();
+        let components = descend(&s.trees[t], from, |l, j, c| {
+            self.logs().states(s, values, (t, l, j, c), &mut states);
+            argmax(&states)
+        });
+        self.fill_holes(t, &components, row, |table, s, d| table.mode(s, d));
+    }
+
+    /// The tree and its top channel that a column of the class rows stands for.
+    pub(crate) fn tree_of(&self, mut column: usize) -> (usize, usize) {
+        let mut t = 0;
+        while column >= self.model.structure.trees[t].top_channels() {
+            column -= self.model.structure.trees[t].top_channels();
+            t += 1;
+        }
+        (t, column)
+    }
+
+    /// Writes a value into every hole of a row below the positions whose component is known, in the units of the data.
+    pub(crate) fn fill_holes(
+        &self,
+        t: usize,
+        components: &[u32],
+        row: &mut [f32],
+        mut value: impl FnMut(&LeafTable, usize, usize) -> f64,
+    ) {
+        let positions = self.model.structure.trees[t]
+            .positions
+            .iter()
+            .zip(components);
+        for (position, &d) in positions.filter(|(_, d)| **d != NOWHERE) {
+            let table = &self.leaves[t][position.family as usize];
+            for (s, &input) in position
+                .inputs
+                .iter()
+                .enumerate()
+                .filter(|(_, input)| **input != OUTSIDE)
+            {
+                let column = self.columns.of_place[input as usize];
+                if column != OUTSIDE && row[column as usize].is_nan() {
+                    let (offset, factor) = self.units(column as usize);
+                    row[column as usize] = (value(table, s, d as usize) * factor + offset) as f32;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Samples, top down: the class, then the tree and its top channel, then every child's channel given its parent's, then
+//! the numbers.
+//!
+//! ```text
+//! class     y  ~ P(y|x_o)
+//! top    (t,a) ~ W_top[y,(t,a)] φ_t(a)
+//! child     a  ~ W_j[c,a] φ_j(a)                  the parent's channel is c
+//! leaf      x  ~ p(x|d), where it is missing
+//! ```
+//!
+//! φ is what the upward pass found for the observed part, and 1 where nothing is observed; so the samples are exact,
+//! from P(X), P(X|y) or P(x_m|x_o) alike. Sample b has its own stream of draws, whatever the batch and the threads.
+//!
+//! ```
+//! use sumout::queries::predictor::Predictor;
+//! use sumout::structure::{Sharing, Structure};
+//! use sumout::Model;
+//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
+//! let samples = predictor.sample(10, Some(2), 1)?;
+//! assert_eq!((samples.rows.len(), samples.classes[9]), (10 * 4, 2));
+//! let completed = predictor.sample_given(&[0.5, f32::NAN, -1.0, 2.0], None, 1)?;
+//! assert!(completed[0] == 0.5 && completed[1].is_finite());
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::arithmetic::math::log_sum_exp;
+use crate::circuit::activations::Activations;
+use crate::circuit::log_space::{Join, LogCircuit, LogValues, descend};
+use crate::error::Result;
+use crate::queries::predictor::{Pass, Predictor};
+use crate::random::{Purpose, Stream};
+use rayon::prelude::*;
+
+/// Rows drawn from a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// (count, width), in the units of the data.
+    pub rows: Vec<f32>,
+    /// The class that each was drawn from, (count).
+    pub classes: Vec<usize>,
+}
+
+/// What a sampler knows of one row.
+#[derive(Clone, Copy)]
+pub(super) enum Evidence<'a> {
+    /// Nothing is observed.
+    Nothing,
+    /// Sample b of the last upward pass.
+    Scaled(&'a Activations, usize),
+    /// The same in log space.
+    Logs(&'a LogCircuit, &'a LogValues),
+}
+
+/// exp of logs, less a constant, in place.
+fn exponentiate(logs: &mut [f64]) {
+    let whole = log_sum_exp(logs);
+    logs.iter_mut().for_each(|log| *log = (*log - whole).exp());
+}
+
+impl Predictor {
+    /// Draws `count` rows from P(X), or from P(X|y) for a class.
+    pub fn sample(&mut self, count: usize, class: Option<usize>, seed: u64) -> Result<Samples> {
+        self.check_class(class)?;
+        let (width, this) = (self.model.structure.width(), &*self);
+        let prior: Vec<f64> = this.model.log_prior.iter().map(|log| log.exp()).collect();
+        let mut samples = Samples {
+            rows: vec![f32::NAN; count * width],
+            classes: vec![0; count],
+        };
+        let rows = samples
+            .rows
+            .par_chunks_mut(width)
+            .zip(&mut samples.classes)
+            .enumerate();
+        rows.for_each_init(Vec::new, |weights, (b, (row, y))| {
+            let mut stream = Stream::new(seed, Purpose::Sampling, 0, b as u32);
+            *y = class.unwrap_or_else(|| stream.pick(prior.iter().copied()));
+            this.draw(Evidence::Nothing, *y, &mut stream, weights, row);
+        });
+        Ok(samples)
+    }
+
+    /// Fills the holes of each row with one draw from P(x_m|x_o), or from P(x_m|x_o,y) for a class. What is observed
+    /// is kept as it is.
+    pub fn sample_given(
+        &mut self,
+        rows: &[f32],
+        class: Option<usize>,
+        seed: u64,
+    ) -> Result<Vec<f32>> {
+        self.model.check_rows(rows)?;
+        self.check_class(class)?;
+        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let mut all = rows.to_vec();
+        let piece = self.piece();
+        for (index, rows) in all.chunks_mut(piece * width).enumerate() {
+            self.lay(rows, (0, 0));
+            self.climb(Pass::Everything)?;
+            let seeds = self.seeds(class);
+            let doubtful = self.doubtful(&seeds);
+            let this = &*self;
+            let run = |(weights, values): &mut (Vec<f64>, LogValues),
+                       (b, row): (usize, &mut [f32])| {
+                let stream = Stream::new(seed, Purpose::Sampling, 0, (index * piece + b) as u32);
+                let draw = |weights: &mut Vec<f64>, evidence, row: &mut [f32]| {
+                    let mut stream = stream.clone();
+                    let y = stream.pick(seeds[b * k..(b + 1) * k].iter().copied());
+                    this.draw(evidence, y, &mut stream, weights, row)
+                };
+                // A path into numbers that have underflown is as unlikely as they are; it is drawn again in log space.
+                if doubtful[b] || !draw(weights, Evidence::Scaled(&this.activations, b), row) {
+                    let logs = this.logs();
+                    logs.climb(
+                        &this.model.structure,
+                        &this.leaves,
+                        this.batch.row(b),
+                        Join::Sum,
+                        values,
+                    );
+                    draw(weights, Evidence::Logs(logs, values), row);
+                }
+            };
+            rows.par_chunks_mut(width)
+                .enumerate()
+                .for_each_init(Default::default, run);
+        }
+        Ok(all)
+    }
+
+    /// Fills the holes of a row by one draw given class y; false where all that could be drawn had underflown.
+    fn draw(
+        &self,
+        evidence: Evidence,
+        y: usize,
+        stream: &mut Stream,
+        weights: &mut Vec<f64>,
+        row: &mut [f32],
+    ) -> bool {
+        self.weigh_tops(evidence, y, weights);
+        let mut possible = weights.iter().any(|&w| w > 0.0);
+        let (t, top) = self.tree_of(stream.pick(weights.iter().copied()));
+        let tree = &self.model.structure.trees[t];
+        let choose = |l, j, c| {
+            self.weigh(evidence, (t, l, j, c), weights);
+            possible &= weights.iter().any(|&w| w > 0.0);
+            stream.pick(weights.iter().copied())
+        };
+        let states = descend(tree, (tree.levels.len(), 0, top), choose);
+        if possible {
+            self.fill_holes(t, &states, row, |table, s, d| table.draw(s, d, stream));
+        }
+        possible
+    }
+
+    /// `W_top[y,(t,a)] φ_t(a)` for all trees side by side, but for a constant.
+    fn weigh_tops(&self, evidence: Evidence, y: usize, to: &mut Vec<f64>) {
+        let s = &self.model.structure;
+        if let Evidence::Logs(logs, values) = evidence {
+            logs.root(s, values, y, to);
+            return exponentiate(to);
+        }
+        to.clear();
+        for (t, tree) in s.trees.iter().enumerate() {
+            let (phi, factor) = match evidence {
+                Evidence::Scaled(all, b) => (
+                    all.phi(t, tree, tree.levels.len(), 0, b),
+                    all.root_factors(s.trees.len(), b)[t].into(),
+                ),
+                _ => (None, 1.0),
+            };
+            for a in 0..tree.top_channels() {
+                let weight = f64::from(self.prepared.classes.weight(0, y, to.len()));
+                to.push(weight * factor * phi.map_or(1.0, |phi| phi[a].into()));
+            }
+        }
+    }
+
+    /// `W[c,a] φ_j(a)` for all a, but for a constant: child j of a node of layer l of tree t that is in state c.
+    pub(super) fn weigh(
+        &self,
+        evidence: Evidence,
+        (t, l, j, c): (usize, usize, usize, usize),
+        to: &mut Vec<f64>,
+    ) {
+        let s = &self.model.structure;
+        if let Evidence::Logs(logs, values) = evidence {
+            logs.states(s, values, (t, l, j, c), to);
+            return exponentiate(to);
+        }
+        let tree = &s.trees[t];
+        let (matrix, simplex) = (
+            tree.levels[l - 1].weight_of[j] as usize,
+            &self.prepared.levels[t][l - 1],
+        );
+        let phi = match evidence {
+            Evidence::Scaled(all, b) => all.phi(t, tree, l - 1, j, b),
+            _ => None,
+        };
+        let weight =
+            |a| f64::from(simplex.weight(matrix, c, a)) * phi.map_or(1.0, |phi| phi[a].into());
+        to.clear();
+        to.extend((0..tree.channels(l - 1)).map(weight));
+    }
+}

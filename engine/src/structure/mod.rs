@@ -1,0 +1,547 @@
+//! The blueprint: which numbers form the local structures and how the tree joins them (paper, section 2).
+//!
+//! A [`Structure`] is data. Every [`Tree`] covers every input once; its positions are the local structures
+//! x₁…x_N, and each [`Level`] mixes the channels of every node and multiplies the nodes of a window:
+//!
+//! ```text
+//! mixing    ψˡ_j(c) = Σ_a Wˡ_j[c,a] φˡ⁻¹_j(a)
+//! product   φˡ_p(c) = Π_{j child of p} ψˡ_j(c)
+//! classes   P(X|y)  = Σ_t Σ_a W_top[y,(t,a)] φ_t(a)
+//! ```
+//!
+//! One level over everything is CP, several are HT, and CP whose channels are the classes themselves
+//! ([`ClassRows::Identity`]) is rank 1 for each class. Several trees stand side by side under one class root.
+//!
+//! ```
+//! use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+//! let spec = ImageSpec {
+//!     levels: vec![LevelSpec::square(2, 8, Sharing::Shared), LevelSpec::square(2, 16, Sharing::Own)],
+//!     ..ImageSpec::new(8, 8, 1, (2, 2), 4)
+//! };
+//! let structure = Structure::image(&spec, 10).unwrap();
+//! assert_eq!(structure.width(), 64);
+//! assert_eq!(structure.weights(), 8 * 4 + 4 * 16 * 8 + 10 * 16);
+//! ```
+
+pub mod tree;
+pub mod builders;
+
+use crate::error::{Error, Result};
+use crate::structure::builders::{column_tree, image_tree};
+use crate::structure::tree::{MOST_NUMBERS, check_tree, numbers};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+pub use crate::structure::builders::{ImageSpec, LevelSpec};
+pub use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
+
+/// Where an image lies in its frame. The border of the frame is missing; shifts move the image within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Rows of the image.
+    pub height: usize,
+    /// Columns of the image.
+    pub width: usize,
+    /// Numbers in a pixel.
+    pub channels: usize,
+    /// Rows of the frame.
+    pub frame_height: usize,
+    /// Columns of the frame.
+    pub frame_width: usize,
+}
+
+impl Frame {
+    /// Rows above the image and columns left of it.
+    pub fn margin(&self) -> (usize, usize) {
+        (
+            (self.frame_height - self.height) / 2,
+            (self.frame_width - self.width) / 2,
+        )
+    }
+}
+
+/// How the class root reads the tops of the trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClassRows {
+    /// `P(X|y) = Σ_a W_top[y,a] φ(a)`.
+    Mixing,
+    /// `P(X|y) = φ(y)`: one tree whose top channels are the classes.
+    Identity,
+}
+
+/// The blueprint of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Structure {
+    /// The kind of every number of the frame.
+    pub kinds: Vec<Kind>,
+    /// For images and sequences: how a row of data lies in the frame. `None` for tables.
+    pub frame: Option<Frame>,
+    /// The trees, side by side under the class root.
+    pub trees: Vec<Tree>,
+    /// K.
+    pub classes: usize,
+    /// How the classes read the trees.
+    pub class_rows: ClassRows,
+}
+
+impl Structure {
+    /// One tree over an image.
+    pub fn image(spec: &ImageSpec, classes: usize) -> Result<Self> {
+        Self::images(std::slice::from_ref(spec), classes)
+    }
+
+    /// Several trees over the same image: other patches, other windows, shifted grids.
+    pub fn images(specs: &[ImageSpec], classes: usize) -> Result<Self> {
+        let first = specs.first().ok_or(Error::Empty { what: "tree" })?;
+        let frame = Frame {
+            height: first.height,
+            width: first.width,
+            channels: first.channels,
+            frame_height: first.frame.0,
+            frame_width: first.frame.1,
+        };
+        for spec in specs {
+            let same = (
+                spec.height,
+                spec.width,
+                spec.channels,
+                spec.frame,
+                spec.kind,
+            );
+            if same
+                != (
+                    first.height,
+                    first.width,
+                    first.channels,
+                    first.frame,
+                    first.kind,
+                )
+            {
+                return Err(Error::Structure(
+                    "all trees must cover the same image and frame".into(),
+                ));
+            }
+        }
+        if frame.height > frame.frame_height || frame.width > frame.frame_width {
+            return Err(Error::Structure(format!(
+                "the frame ({}×{}) must hold the image ({}×{})",
+                frame.frame_height, frame.frame_width, frame.height, frame.width
+            )));
+        }
+        let numbers = [frame.frame_height, frame.frame_width, frame.channels]
+            .iter()
+            .try_fold(1usize, |product, &side| product.checked_mul(side))
+            .filter(|&numbers| numbers < OUTSIDE as usize)
+            .ok_or_else(|| Error::Structure("the frame is too large".into()))?;
+        let trees = specs.iter().map(image_tree).collect::<Result<_>>()?;
+        let structure = Self {
+            kinds: vec![first.kind; numbers],
+            frame: Some(frame),
+            trees,
+            classes,
+            class_rows: ClassRows::Mixing,
+        };
+        structure.check()?;
+        Ok(structure)
+    }
+
+    /// One tree over a sequence of `length` steps of `channels` numbers; levels are (window, channels, sharing).
+    pub fn sequence(
+        length: usize,
+        channels: usize,
+        patch: usize,
+        components: usize,
+        levels: &[(usize, usize, Sharing)],
+        classes: usize,
+    ) -> Result<Self> {
+        let levels = levels.iter().map(|&(w, channels, sharing)| LevelSpec {
+            window: (1, w),
+            channels,
+            sharing,
+        });
+        let spec = ImageSpec {
+            levels: levels.collect(),
+            ..ImageSpec::new(1, length, channels, (1, patch), components)
+        };
+        Self::image(&spec, classes)
+    }
+
+    /// One tree over the columns of a table. `groups` are the local structures in the order in which `window`
+    /// neighbours meet at each level, until one node is left; level l has `channels[l]` channels, and the last entry
+    /// serves all levels above. Leaf families and mixing matrices are never shared.
+    pub fn columns(
+        kinds: &[Kind],
+        groups: &[Vec<u32>],
+        window: usize,
+        components: usize,
+        channels: &[usize],
+        classes: usize,
+    ) -> Result<Self> {
+        Self::column_trees(
+            kinds,
+            &[groups.to_vec()],
+            window,
+            components,
+            channels,
+            classes,
+        )
+    }
+
+    /// Several trees over the same columns, each with its own groups and order.
+    pub fn column_trees(
+        kinds: &[Kind],
+        orders: &[Vec<Vec<u32>>],
+        window: usize,
+        components: usize,
+        channels: &[usize],
+        classes: usize,
+    ) -> Result<Self> {
+        if window < 2 || channels.is_empty() {
+            return Err(Error::Structure(
+                "columns need a window of at least 2 and at least one level".into(),
+            ));
+        }
+        let trees = orders
+            .iter()
+            .map(|groups| column_tree(kinds, groups, window, components, channels));
+        let structure = Self {
+            kinds: kinds.to_vec(),
+            frame: None,
+            trees: trees.collect::<Result<_>>()?,
+            classes,
+            class_rows: ClassRows::Mixing,
+        };
+        structure.check()?;
+        Ok(structure)
+    }
+
+    /// The same with [`ClassRows::Identity`]: the top channels are the classes.
+    pub fn with_identity_classes(mut self) -> Result<Self> {
+        self.class_rows = ClassRows::Identity;
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Numbers in a row of data.
+    pub fn width(&self) -> usize {
+        self.frame
+            .map_or(self.kinds.len(), |f| f.height * f.width * f.channels)
+    }
+
+    /// D: numbers in the frame.
+    pub fn frame_len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// For every number of a row of data, its place in the frame when the image is moved down and right by `shift`;
+    /// [`OUTSIDE`] where it leaves the frame.
+    pub fn placement(&self, shift: (isize, isize)) -> Vec<u32> {
+        let Some(f) = self.frame else {
+            return (0..self.kinds.len() as u32).collect();
+        };
+        let (top, left) = f.margin();
+        let mut places = Vec::with_capacity(self.width());
+        for y in 0..f.height {
+            for x in 0..f.width {
+                let row = (top + y)
+                    .checked_add_signed(shift.0)
+                    .filter(|&row| row < f.frame_height);
+                let column = (left + x)
+                    .checked_add_signed(shift.1)
+                    .filter(|&column| column < f.frame_width);
+                for channel in 0..f.channels {
+                    places.push(match (row, column) {
+                        (Some(row), Some(column)) => {
+                            ((row * f.frame_width + column) * f.channels + channel) as u32
+                        }
+                        _ => OUTSIDE,
+                    });
+                }
+            }
+        }
+        places
+    }
+
+    /// The kind of every number of a row of data.
+    pub fn row_kinds(&self) -> Vec<Kind> {
+        self.placement((0, 0))
+            .iter()
+            .map(|&place| self.kinds[place as usize])
+            .collect()
+    }
+
+    /// Columns of the class rows: the tops of all trees side by side.
+    pub fn root_channels(&self) -> usize {
+        self.trees.iter().map(Tree::top_channels).sum()
+    }
+
+    /// Simplex weights, class rows included (they are none when [`ClassRows::Identity`]).
+    pub fn weights(&self) -> usize {
+        let levels = self.trees.iter().flat_map(|t| {
+            (1..=t.levels.len())
+                .map(|l| t.levels[l - 1].matrices() * t.channels(l) * t.channels(l - 1))
+        });
+        levels.sum::<usize>() + self.class_weights()
+    }
+
+    fn class_weights(&self) -> usize {
+        if self.class_rows == ClassRows::Mixing {
+            self.classes * self.root_channels()
+        } else {
+            0
+        }
+    }
+
+    /// Multiply-adds of the mixing products for one complete sample, going up.
+    pub fn multiply_adds(&self) -> usize {
+        let levels = self.trees.iter().flat_map(|t| {
+            (1..=t.levels.len()).map(|l| t.nodes(l - 1) * t.channels(l) * t.channels(l - 1))
+        });
+        levels.sum::<usize>() + self.class_weights()
+    }
+
+    /// A table of levels, channels, weights and multiply-adds, for people.
+    pub fn inspect(&self) -> String {
+        let mut text = String::new();
+        let inputs = match self.frame {
+            Some(f) => {
+                format!(
+                    "{}×{}×{} in a frame of {}×{}",
+                    f.height, f.width, f.channels, f.frame_height, f.frame_width
+                )
+            }
+            None => format!("{} columns", self.kinds.len()),
+        };
+        let _ = writeln!(text, "inputs   {inputs}\nclasses  {}", self.classes);
+        for (index, tree) in self.trees.iter().enumerate() {
+            let sizes: Vec<usize> = tree.positions.iter().map(|p| p.inputs.len()).collect();
+            let (least, most) = (
+                sizes.iter().min().unwrap_or(&0),
+                sizes.iter().max().unwrap_or(&0),
+            );
+            let size = if least == most {
+                format!("{most}")
+            } else {
+                format!("{least} to {most}")
+            };
+            let families = tree.families.len();
+            let _ = writeln!(
+                text,
+                "tree {index}\n  level   nodes  channels  matrices       weights  multiply-adds\n  leaves {:6} {:9}  (structures of {size} numbers, {families} leaf {})",
+                tree.positions.len(),
+                tree.components,
+                if families == 1 { "family" } else { "families" },
+            );
+            for l in 1..=tree.levels.len() {
+                let matrix = tree.channels(l) * tree.channels(l - 1);
+                let matrices = tree.levels[l - 1].matrices();
+                let _ = writeln!(
+                    text,
+                    "  {l:<6} {:6} {:9} {matrices:9} {:13} {:14}",
+                    tree.nodes(l),
+                    tree.channels(l),
+                    matrices * matrix,
+                    tree.nodes(l - 1) * matrix
+                );
+            }
+        }
+        let weights = self.class_weights();
+        let _ = writeln!(text, "class rows {:38} {weights:14}", weights);
+        let _ = writeln!(
+            text,
+            "total      {:38} {:14}",
+            self.weights(),
+            self.multiply_adds()
+        );
+        text
+    }
+
+    /// Says what is wrong with a blueprint that does not describe a model. Constructors and the file reader call it.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |text: String| Err(Error::Structure(text));
+        if self.classes == 0 || self.trees.is_empty() || self.kinds.is_empty() {
+            return wrong("a model needs at least one input, one tree and one class".into());
+        }
+        if let Some(f) = self.frame {
+            let numbers = f
+                .frame_height
+                .checked_mul(f.frame_width)
+                .and_then(|n| n.checked_mul(f.channels));
+            if f.height > f.frame_height
+                || f.width > f.frame_width
+                || numbers != Some(self.kinds.len())
+            {
+                return wrong(format!(
+                    "the frame must hold the image and have {} numbers",
+                    self.kinds.len()
+                ));
+            }
+            if self.width() == 0 {
+                return wrong("the image has no pixels".into());
+            }
+        }
+        if self.kinds.len() >= OUTSIDE as usize || self.classes > LARGEST {
+            return wrong(format!(
+                "{} inputs or {} classes are too many",
+                self.kinds.len(),
+                self.classes
+            ));
+        }
+        let kinds = self.kinds.iter().chain(
+            self.trees
+                .iter()
+                .flat_map(|tree| tree.families.iter().flatten()),
+        );
+        for kind in kinds {
+            if let Kind::Categorical(n) = kind
+                && !(1..=LARGEST).contains(&(*n as usize))
+            {
+                return wrong(format!(
+                    "a categorical input needs 1 to {LARGEST} categories, got {n}"
+                ));
+            }
+        }
+        for (index, tree) in self.trees.iter().enumerate() {
+            check_tree(tree, &self.kinds)
+                .map_err(|text| Error::Structure(format!("tree {index}: {text}")))?;
+        }
+        let root = self
+            .trees
+            .iter()
+            .map(|tree| tree.top_channels() as u128)
+            .sum::<u128>()
+            * self.classes as u128;
+        if self.trees.iter().map(numbers).sum::<u128>() + root > MOST_NUMBERS {
+            return wrong(format!(
+                "more than {MOST_NUMBERS} numbers to learn and compute"
+            ));
+        }
+        if self.class_rows == ClassRows::Identity
+            && (self.trees.len(), self.root_channels()) != (1, self.classes)
+        {
+            return wrong(format!(
+                "identity class rows need one tree with as many top channels as classes ({}), got {} tree(s) with {}",
+                self.classes,
+                self.trees.len(),
+                self.root_channels()
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_stick_out_have_fewer_children() {
+        let spec = ImageSpec {
+            levels: vec![
+                LevelSpec::square(2, 3, Sharing::Own),
+                LevelSpec::all(4, Sharing::Own),
+            ],
+            ..ImageSpec::new(5, 3, 1, (2, 2), 2)
+        };
+        let tree = &Structure::image(&spec, 2).unwrap().trees[0];
+        assert_eq!(tree.positions.len(), 3 * 2);
+        assert_eq!(tree.positions[1].inputs, [2, OUTSIDE, 5, OUTSIDE]);
+        assert_eq!(tree.levels[0].children, [vec![0, 1, 2, 3], vec![4, 5]]);
+        assert_eq!(tree.levels[1].children, [[0, 1]]);
+    }
+
+    #[test]
+    fn a_shifted_grid_covers_every_pixel_and_drops_empty_nodes() {
+        let spec = ImageSpec {
+            grid_shift: (2, 3),
+            levels: vec![
+                LevelSpec::square(2, 3, Sharing::Pattern(2, 2)),
+                LevelSpec::all(4, Sharing::Own),
+            ],
+            ..ImageSpec::new(6, 6, 1, (2, 2), 2)
+        };
+        let structure = Structure::image(&spec, 2).unwrap();
+        assert!(
+            structure.trees[0]
+                .positions
+                .iter()
+                .all(|p| p.inputs.iter().any(|&i| i != OUTSIDE))
+        );
+        assert_eq!(structure.trees[0].positions.len(), 3 * 4);
+        assert_eq!(structure.trees[0].levels[0].matrices(), 4);
+    }
+
+    #[test]
+    fn sizes_beyond_reason_are_errors() {
+        let level = vec![LevelSpec::all(2, Sharing::Own)];
+        let spec = ImageSpec {
+            levels: level,
+            ..ImageSpec::new(4, 4, 1, (2, 2), 2)
+        };
+        let error = |spec: ImageSpec| Structure::image(&spec, 2).unwrap_err().to_string();
+        let shift = error(ImageSpec {
+            grid_shift: (usize::MAX, 0),
+            ..spec.clone()
+        });
+        assert!(
+            shift.starts_with("structure: the grid is shifted by"),
+            "{shift}"
+        );
+        let patch = error(ImageSpec {
+            patch: (1 << 40, 1 << 40),
+            ..spec.clone()
+        });
+        assert!(patch.contains("is too large"), "{patch}");
+        let empty = error(ImageSpec {
+            patch: (0, 1),
+            ..spec.clone()
+        });
+        assert_eq!(empty, "structure: patches and windows must be at least 1×1");
+        let nothing = Structure::sequence(0, 1, 1, 3, &[(2, 5, Sharing::Own)], 2)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(nothing, "structure: the image has no pixels");
+        let frame = error(ImageSpec {
+            frame: (3, 4),
+            ..spec
+        });
+        assert_eq!(
+            frame,
+            "structure: the frame (3×4) must hold the image (4×4)"
+        );
+        assert!(Structure::sequence(9, 1, usize::MAX, 2, &[(2, 2, Sharing::Own)], 2).is_err());
+    }
+
+    #[test]
+    fn placement_moves_the_image_in_the_frame() {
+        let spec = ImageSpec {
+            frame: (4, 4),
+            levels: vec![LevelSpec::all(2, Sharing::Own)],
+            ..ImageSpec::new(2, 2, 1, (2, 2), 2)
+        };
+        let structure = Structure::image(&spec, 1).unwrap();
+        assert_eq!(structure.placement((0, 0)), [5, 6, 9, 10]);
+        assert_eq!(structure.placement((1, -1)), [8, 9, 12, 13]);
+        assert_eq!(structure.placement((2, 0)), [13, 14, OUTSIDE, OUTSIDE]);
+    }
+
+    #[test]
+    fn columns_meet_until_one_node_is_left() {
+        let kinds = [
+            Kind::Gaussian,
+            Kind::Bernoulli,
+            Kind::Categorical(3),
+            Kind::Gaussian,
+            Kind::Gaussian,
+        ];
+        let groups = [vec![0, 2], vec![1], vec![3], vec![4]];
+        let structure = Structure::columns(&kinds, &groups, 2, 3, &[4, 5], 2).unwrap();
+        let tree = &structure.trees[0];
+        assert_eq!(tree.families[0], [Kind::Gaussian, Kind::Categorical(3)]);
+        assert_eq!(
+            (tree.levels.len(), tree.channels(1), tree.channels(2)),
+            (2, 4, 5)
+        );
+    }
+}

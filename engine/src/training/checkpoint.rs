@@ -1,0 +1,214 @@
+//! A training run as bytes: stopped at any step, it goes on to the same bits.
+//!
+//! A checkpoint is a model file with a state: settings and counters as JSON, and vectors of
+//! numbers in one fixed order: W as training moves it, the rule's two memories, and the best weights on the validation
+//! set.
+//!
+//! ```
+//! use sumout::structure::{Kind, Structure};
+//! use sumout::training::data::Data;
+//! use sumout::training::settings::Settings;
+//! use sumout::training::trainer::Trainer;
+//! let structure = Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[3], 2).unwrap();
+//! let (values, labels) = ([0.0, 0.1, 2.0, f32::NAN, 1.9, 2.2, 0.3, -0.2], [0, 1, 1, 0]);
+//! let data = Data::new(&values, &labels);
+//! let model = sumout::Model::random(structure, 1.0, 1);
+//! let mut trainer = Trainer::new(model, Settings::default(), &data).unwrap();
+//! trainer.advance(&data).unwrap();
+//! let mut again = Trainer::resume(&trainer.checkpoint().unwrap()).unwrap();
+//! assert_eq!(again.advance(&data), trainer.advance(&data));
+//! ```
+
+use crate::error::{Error, Result};
+use crate::layers::leaf::Coordinate;
+use crate::layers::mixing::Simplex;
+use crate::layers::weights::{Prepared, Weights};
+use crate::model::Model;
+use crate::model::model_file::{self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes};
+use crate::training::optimizer::Moments;
+use crate::training::settings::Settings;
+use crate::training::trainer::{Best, Memory, Trainer, with_simplexes};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    settings: Settings,
+    step: usize,
+    recomputed: usize,
+    best_step: Option<usize>,
+}
+
+impl Trainer {
+    /// The run as it stands.
+    pub fn checkpoint(&self) -> Result<Vec<u8>> {
+        let best_step = self.best.as_ref().map(|best| best.step);
+        let state = State {
+            settings: self.settings.clone(),
+            step: self.step,
+            recomputed: self.recomputed,
+            best_step,
+        };
+        let mut tensors = BTreeMap::new();
+        let fetched = self.fetched()?;
+        let (prepared, memory, leaves) = match &fetched {
+            Some((prepared, memory, weights)) => (prepared, memory, weights),
+            None => (&self.prepared, &self.memory, &self.model.weights),
+        };
+        let model = Model {
+            weights: with_simplexes(leaves, prepared),
+            ..self.model.clone()
+        };
+        tensors.insert(
+            "weights".to_string(),
+            prepared.all().flat_map(Simplex::weights).copied().collect(),
+        );
+        tensors.insert(
+            "first".to_string(),
+            memory.all().flat_map(|m| &m.first).copied().collect(),
+        );
+        tensors.insert(
+            "second".to_string(),
+            memory.all().flat_map(|m| &m.second).copied().collect(),
+        );
+        let mut doubles = BTreeMap::new();
+        if let Some(best) = &self.best {
+            tensors.insert("best".to_string(), all_weights(&best.weights));
+            doubles.insert("best_score".to_string(), vec![best.score]);
+        }
+        let state =
+            serde_json::to_value(state).map_err(|error| Error::ModelFile(error.to_string()))?;
+        checkpoint_to_bytes(&Checkpoint {
+            model,
+            state,
+            tensors,
+            doubles,
+        })
+    }
+
+    /// Goes on where a checkpoint stopped.
+    pub fn resume(bytes: &[u8]) -> Result<Self> {
+        let mut checkpoint = checkpoint_from_bytes(bytes)?;
+        let state: State = serde_json::from_value(std::mem::take(&mut checkpoint.state))
+            .map_err(|error| Error::ModelFile(format!("training state: {error}")))?;
+        let mut take = |name: &str| {
+            let missing = || Error::ModelFile(format!("training state: '{name}' is not there"));
+            checkpoint.tensors.remove(name).ok_or_else(missing)
+        };
+        let (weights, first, second) = (take("weights")?, take("first")?, take("second")?);
+        let best = state.best_step.map(|_| take("best")).transpose()?;
+        let score = checkpoint
+            .doubles
+            .get("best_score")
+            .and_then(|score| score.first().copied());
+        let mut trainer = Self::with_model(checkpoint.model, state.settings)?;
+        set_weights(&mut trainer.prepared, &weights)?;
+        fill(trainer.memory.all_mut().flat_map(|m| &mut m.first), &first)?;
+        fill(
+            trainer.memory.all_mut().flat_map(|m| &mut m.second),
+            &second,
+        )?;
+        if let (Some(step), Some(numbers)) = (state.best_step, best) {
+            let score = score.ok_or_else(|| {
+                Error::ModelFile("training state: 'best_score' is not there".into())
+            })?;
+            let mut best = trainer.model.clone();
+            fill(weight_slots(&mut best.weights), &numbers)?;
+            model_file::check(&best)?;
+            trainer.best = Some(Best {
+                step,
+                score,
+                weights: best.weights,
+            });
+        }
+        (trainer.step, trainer.recomputed) = (state.step, state.recomputed);
+        Ok(trainer)
+    }
+}
+
+impl Prepared {
+    fn all(&self) -> impl Iterator<Item = &Simplex> {
+        self.levels.iter().flatten().chain([&self.classes])
+    }
+}
+
+/// W of every matrix: finite and not negative.
+fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
+    let wrong = || Error::ModelFile("training state: 'weights' does not fit the model".into());
+    let all = prepared
+        .levels
+        .iter_mut()
+        .flatten()
+        .chain([&mut prepared.classes]);
+    for simplex in all {
+        let (own, rest) = weights
+            .split_at_checked(simplex.weights().len())
+            .ok_or_else(wrong)?;
+        if own.iter().any(|w| !(0.0..=1.01).contains(w)) {
+            return Err(wrong());
+        }
+        simplex.set_weights(own);
+        weights = rest;
+    }
+    if weights.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong())
+    }
+}
+
+impl Memory {
+    fn all(&self) -> impl Iterator<Item = &Moments> {
+        let families = self.families.iter().flatten().flatten();
+        self.levels
+            .iter()
+            .flatten()
+            .chain([&self.classes])
+            .chain(families)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Moments> {
+        let families = self.families.iter_mut().flatten().flatten();
+        self.levels
+            .iter_mut()
+            .flatten()
+            .chain([&mut self.classes])
+            .chain(families)
+    }
+}
+
+/// Every free parameter, in the order of [`weight_slots`].
+fn all_weights(weights: &Weights) -> Vec<f32> {
+    weight_slots(&mut weights.clone())
+        .map(|slot| *slot)
+        .collect()
+}
+
+/// The places of all free parameters.
+fn weight_slots(weights: &mut Weights) -> impl Iterator<Item = &mut f32> {
+    let trees = weights.trees.iter_mut().flat_map(|tree| {
+        let leaves = tree
+            .families
+            .iter_mut()
+            .flat_map(|family| &mut family.coordinates)
+            .flat_map(Coordinate::free_mut);
+        leaves.chain(tree.levels.iter_mut().flat_map(|mixing| &mut mixing.logits))
+    });
+    trees.chain(&mut weights.classes.logits)
+}
+
+fn fill<'a>(slots: impl Iterator<Item = &'a mut f32>, numbers: &[f32]) -> Result<()> {
+    let mut numbers = numbers.iter();
+    for slot in slots {
+        *slot = *numbers
+            .next()
+            .ok_or_else(|| Error::ModelFile("training state: too few numbers".into()))?;
+    }
+    match numbers.len() {
+        0 => Ok(()),
+        left => Err(Error::ModelFile(format!(
+            "training state: {left} numbers too many"
+        ))),
+    }
+}

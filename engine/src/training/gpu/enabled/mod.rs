@@ -1,0 +1,9 @@
+//! A training run on an NVIDIA GPU: data, gradients, the step, and what underflow spoilt.
+
+mod byte_codes;
+mod gradients;
+mod leaf_step;
+mod underflow;
+mod steps;
+
+pub use steps::{Placing, Training};

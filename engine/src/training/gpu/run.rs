@@ -1,0 +1,207 @@
+//! Training with the run on a GPU: steps are queued some at a time, and their losses come back together.
+
+use crate::device::{Device, Precision};
+use crate::error::{Error, Result};
+use crate::layers::leaf_kernel::Table;
+use crate::layers::weights::{Prepared, Weights};
+use crate::structure::OUTSIDE;
+use crate::training::data::Data;
+use crate::training::gpu::{Placing, Training};
+use crate::training::loss::Loss;
+use crate::training::step_randomness::pick;
+use crate::training::trainer::{Memory, Proceed, Progress, Trainer};
+
+impl Trainer {
+    /// Moves the run to a device. On a GPU the same seed takes the same rows and holes as on the processor.
+    pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
+        self.pull()?;
+        self.card = None;
+        let Device::Cuda(ordinal) = device else {
+            return Ok(());
+        };
+        let place = |place: u32| if place == OUTSIDE { -1 } else { place as i32 };
+        let places: Vec<i32> = self
+            .placements
+            .iter()
+            .flatten()
+            .map(|column| place(column.place))
+            .collect();
+        let offset: Vec<f32> = self.placements[0]
+            .iter()
+            .map(|column| column.offset)
+            .collect();
+        let scale: Vec<f32> = self.placements[0]
+            .iter()
+            .map(|column| column.scale)
+            .collect();
+        let placing = Placing {
+            places: &places,
+            offset: &offset,
+            scale: &scale,
+        };
+        let mut card = Training::new(
+            (ordinal, precision),
+            &self.model,
+            &self.prepared,
+            &self.settings,
+            &placing,
+        )?;
+        let memory = &self.memory;
+        card.set_memory(&self.model.weights, |which| {
+            which.map_or(&memory.classes, |(t, l)| &memory.levels[t][l])
+        })?;
+        card.learn_leaves(&self.model.weights, &memory.families)?;
+        self.card = Some(card);
+        Ok(())
+    }
+
+    /// Keeps at most so many bytes of data on a GPU; larger data are sent as they are needed.
+    pub fn keep_on_card(&mut self, most: usize) {
+        self.most_on_card = most;
+    }
+
+    /// Bytes of activations on a GPU: all that are held, and what of them the way down reads.
+    pub fn activation_bytes(&self) -> Option<(usize, usize)> {
+        self.card.as_ref().map(Training::activation_bytes)
+    }
+
+    /// Brings what a GPU has moved back to the host, so that [`Trainer::model`] sees it.
+    pub fn pull(&mut self) -> Result<()> {
+        if let Some((prepared, memory, weights)) = self.fetched()? {
+            (self.prepared, self.memory, self.model.weights) = (prepared, memory, weights);
+        }
+        Ok(())
+    }
+
+    /// W, the rule's memory and the leaves as a GPU has them; nothing where there is none.
+    pub(crate) fn fetched(&self) -> Result<Option<(Prepared, Memory, Weights)>> {
+        let Some(card) = &self.card else {
+            return Ok(None);
+        };
+        let (mut prepared, mut memory, mut weights) = (
+            self.prepared.clone(),
+            self.memory.clone(),
+            self.model.weights.clone(),
+        );
+        card.fetch_leaves(&mut weights, &mut memory.families)?;
+        for (tables, tree) in prepared.tables.iter_mut().zip(&weights.trees) {
+            *tables = tree.families.iter().map(Table::new).collect();
+        }
+        let mut numbers: Vec<Vec<Vec<f32>>> = prepared
+            .levels
+            .iter()
+            .map(|tree| tree.iter().map(|s| s.weights().to_vec()).collect())
+            .collect();
+        let mut class_numbers = prepared.classes.weights().to_vec();
+        card.fetch(&weights, |which, at, [w, first, second]| {
+            let (numbers, moments) = match which {
+                Some((t, l)) => (&mut numbers[t][l], &mut memory.levels[t][l]),
+                None => (&mut class_numbers, &mut memory.classes),
+            };
+            (numbers[at], moments.first[at], moments.second[at]) = (w, first, second);
+        })?;
+        for (simplex, numbers) in prepared
+            .levels
+            .iter_mut()
+            .flatten()
+            .zip(numbers.iter().flatten())
+        {
+            simplex.set_weights(numbers);
+        }
+        prepared.classes.set_weights(&class_numbers);
+        Ok(Some((prepared, memory, weights)))
+    }
+
+    /// Rows of the next `count` steps.
+    fn picks(&mut self, data: &Data<'_>, count: usize) -> Vec<u32> {
+        let (rows, batch, seed) = (
+            data.values.len() / self.model.structure.width(),
+            self.settings.batch,
+            self.settings.seed,
+        );
+        let places = self.step * batch..(self.step + count) * batch;
+        places
+            .map(|place| pick(&mut self.order, seed, place, rows) as u32)
+            .collect()
+    }
+
+    /// Queues steps and waits for their losses.
+    fn steps_on_card(&mut self, data: &Data<'_>, count: usize) -> Result<Vec<Loss>> {
+        let picks = self.picks(data, count);
+        let Some(card) = &mut self.card else {
+            return Ok(Vec::new());
+        };
+        card.advance(data, self.step, &picks)?;
+        let mut losses = Vec::with_capacity(count);
+        for (loss, doubtful) in card.losses()? {
+            let objective = loss.objective(self.settings.generative);
+            if !objective.is_finite() {
+                return Err(Error::Diverged {
+                    step: self.step,
+                    loss: objective,
+                });
+            }
+            self.step += 1;
+            self.recomputed += doubtful;
+            losses.push(loss);
+        }
+        Ok(losses)
+    }
+
+    pub(crate) fn advance_on_card(&mut self, data: &Data<'_>) -> Result<Loss> {
+        if let Some(card) = &mut self.card {
+            card.forget_data(); // a run may have left others there
+        }
+        let losses = self.steps_on_card(data, 1)?;
+        losses
+            .first()
+            .copied()
+            .ok_or_else(|| Error::Device("no step was taken".into()))
+    }
+
+    /// As [`Trainer::run`]; `heard` learns of up to `look_every` steps at once, the last of which is the trainer's.
+    pub(crate) fn run_on_card(
+        &mut self,
+        data: &Data<'_>,
+        validation: Option<&Data<'_>>,
+        heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
+    ) -> Result<()> {
+        if let Some(card) = &mut self.card {
+            card.keep_data(data, self.most_on_card)?;
+        }
+        let (steps, every) = (self.settings.steps, self.settings.validate_every);
+        let most = self.card.as_ref().map_or(1, Training::most);
+        let mut stop = false;
+        while self.step < steps && !stop {
+            let mut until = (self.step / self.look_every + 1).saturating_mul(self.look_every);
+            if validation.is_some() {
+                until = until.min((self.step / every + 1) * every);
+            }
+            let first = self.step;
+            let losses = self.steps_on_card(data, until.min(steps).min(first + most) - first)?;
+            let due = self.step.is_multiple_of(every) || self.step == steps;
+            let judged = match validation.filter(|_| due) {
+                Some(set) => {
+                    self.pull()?;
+                    Some(self.validate(set))
+                }
+                None => None,
+            };
+            for (step, loss) in (first + 1..).zip(losses) {
+                let validation = judged.filter(|_| step == self.step);
+                let objective = loss.objective(self.settings.generative);
+                stop |= heard(
+                    self,
+                    &Progress {
+                        step,
+                        steps,
+                        loss,
+                        objective,
+                        validation,
+                    },
+                ) == Proceed::Stop;
+            }
+        }
+        self.pull()
+    }
+}

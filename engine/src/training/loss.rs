@@ -1,0 +1,191 @@
+//! The objective (paper, section 3): `−log P(y|X) − β log P(X)`, averaged over a batch, and its seeds for the way down.
+//!
+//! ```text
+//! log P(X)   = log Σ_y P(y) P(X|y)
+//! log P(y|X) = log P(y) + log P(X|y) − log P(X)
+//! ∂/∂ log P(X|k) = P(k|X) − [k = y] − β P(k|X)          labelled
+//!                = −β P(k|X)                            label missing: the row teaches P(X) only
+//! ```
+
+use crate::arithmetic::math::log_sum_exp;
+
+/// What a batch cost, summed over its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Loss {
+    /// Σ −log P(y|X) over labelled rows.
+    pub discriminative: f64,
+    /// Σ −log P(X) over all rows.
+    pub generative: f64,
+    /// Labelled rows whose most probable class is their label.
+    pub correct: usize,
+    /// Labelled rows.
+    pub labelled: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Sum of the rows' weights.
+    pub weight: f64,
+}
+
+impl Loss {
+    /// The objective a row.
+    pub fn objective(&self, beta: f64) -> f64 {
+        (self.discriminative + beta * self.generative) / self.weight.max(f64::MIN_POSITIVE)
+    }
+
+    /// Share of labelled rows that were right.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.labelled.max(1) as f64
+    }
+
+    /// Adds another batch.
+    pub fn add(&mut self, other: &Self) {
+        self.discriminative += other.discriminative;
+        self.generative += other.generative;
+        self.correct += other.correct;
+        self.labelled += other.labelled;
+        self.rows += other.rows;
+        self.weight += other.weight;
+    }
+}
+
+/// What is climbed: the objective above, or, for EM, the plain log-likelihood of all that is known of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// `−log P(y|X) − β log P(X)`, to be lowered.
+    Objective(f64),
+    /// `log P(X, y)`, or log P(X) without a label, to be raised; its seeds are posteriors.
+    Likelihood,
+}
+
+/// The loss of a batch, and its seeds (B, K) divided by the sum of the rows' weights.
+///
+/// `labels` are classes, or −1 where missing; `row_weights` is empty or (B).
+pub fn loss_and_seeds(
+    log_likelihood: &[f64],
+    log_prior: &[f64],
+    labels: &[i64],
+    row_weights: &[f32],
+    target: Target,
+    seeds: &mut Vec<f32>,
+) -> Loss {
+    let k = log_prior.len();
+    let mut loss = Loss {
+        rows: labels.len(),
+        ..Loss::default()
+    };
+    seeds.clear();
+    for (b, &label) in labels.iter().enumerate() {
+        let weight = row_weights.get(b).map_or(1.0, |&w| f64::from(w));
+        let joint: Vec<f64> = (0..k)
+            .map(|y| log_prior[y] + log_likelihood[b * k + y])
+            .collect();
+        let log_marginal = log_sum_exp(&joint);
+        let label = usize::try_from(label).ok();
+        loss.weight += weight;
+        loss.generative -= weight * log_marginal;
+        if let Some(y) = label {
+            loss.discriminative += weight * (log_marginal - joint[y]);
+            loss.correct += usize::from((0..k).all(|other| joint[other] < joint[y] || other == y));
+            loss.labelled += 1;
+        }
+        for y in 0..k {
+            let posterior = (joint[y] - log_marginal).exp();
+            let seed = match (target, label) {
+                (Target::Objective(beta), None) => -beta * posterior,
+                (Target::Objective(beta), Some(l)) => {
+                    posterior - f64::from(u8::from(l == y)) - beta * posterior
+                }
+                (Target::Likelihood, None) => posterior,
+                (Target::Likelihood, Some(l)) => f64::from(u8::from(l == y)),
+            };
+            seeds.push((weight * seed) as f32);
+        }
+    }
+    let scale = share_of(loss.weight);
+    seeds.iter_mut().for_each(|seed| *seed *= scale);
+    loss
+}
+
+/// What seeds are multiplied by where rows weigh so much together: 0 where they weigh nothing.
+pub(crate) fn share_of(weight: f64) -> f32 {
+    if weight > 0.0 {
+        (1.0 / weight).min(f32::MAX.into()) as f32
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_by_finite_differences() {
+        let log_prior = [0.2f64.ln(), 0.5f64.ln(), 0.3f64.ln()];
+        let scores = [-3.0, -2.5, -4.0, -1.0, -1.5, 2.0];
+        let (labels, weights) = ([1, -1], [2.0, 0.5]);
+        let objective = |scores: &[f64], seeds: &mut Vec<f32>| {
+            loss_and_seeds(
+                scores,
+                &log_prior,
+                &labels,
+                &weights,
+                Target::Objective(0.3),
+                seeds,
+            )
+            .objective(0.3)
+        };
+        let mut seeds = Vec::new();
+        objective(&scores, &mut seeds);
+        for i in 0..scores.len() {
+            let moved = |by: f64| {
+                let mut scores = scores;
+                scores[i] += by;
+                objective(&scores, &mut Vec::new())
+            };
+            let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!(
+                (numeric - f64::from(seeds[i])).abs() < 1e-6,
+                "{i}: {numeric} {}",
+                seeds[i]
+            );
+        }
+    }
+
+    #[test]
+    fn rows_of_no_weight_have_no_seeds() {
+        let (half, mut seeds) = ([0.5f64.ln(); 2], Vec::new());
+        loss_and_seeds(
+            &[-3.0, -2.5],
+            &half,
+            &[0],
+            &[0.0],
+            Target::Objective(0.1),
+            &mut seeds,
+        );
+        assert_eq!(seeds, [0.0, 0.0]);
+        loss_and_seeds(
+            &[-3.0, -2.5],
+            &half,
+            &[0],
+            &[1e-40],
+            Target::Objective(0.1),
+            &mut seeds,
+        );
+        assert!(seeds.iter().all(|seed| seed.is_finite()), "{seeds:?}");
+    }
+
+    #[test]
+    fn a_tie_is_not_right() {
+        let half = [0.5f64.ln(); 2];
+        let loss = loss_and_seeds(
+            &[0.0, 0.0],
+            &half,
+            &[0],
+            &[],
+            Target::Likelihood,
+            &mut Vec::new(),
+        );
+        assert_eq!((loss.correct, loss.labelled), (0, 1));
+    }
+}

@@ -1,0 +1,17 @@
+//! Training: settings, the objective, the optimizer, the run.
+//!
+//! Uses: `model`, `circuit`, `gpu` and all below them; `queries` in tests.
+
+pub mod settings;
+pub mod data;
+pub mod loss;
+pub mod optimizer;
+pub mod leaf_init;
+pub mod class_clusters;
+pub mod augment;
+mod step_randomness;
+pub mod backward_and_step;
+mod underflow;
+pub mod gpu;
+pub mod trainer;
+pub mod checkpoint;

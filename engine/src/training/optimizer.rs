@@ -1,0 +1,559 @@
+//! Steps: from dW to new weights, in one pass over each panel.
+//!
+//! The free parameters are logits, `W = softmax(logits)`. A step that subtracts Δ from the logits is
+//! `W ← W exp(−Δ)`, normalised; so W itself is all that is kept, and a weight of zero stays zero.
+//!
+//! ```text
+//! N       = W ∘ dW                      expected counts (flows), plus those of samples the guard computed again
+//! g       = N − W ΣₐN                   the derivative by the logits
+//! Adam    m ← β₁m + (1−β₁)g,  v ← β₂v + (1−β₂)g²,   Δ = r m̂/√(v̂ + ε²)
+//! Nadam   the same with m̂ = β₁ m/(1−β₁ᵗ⁺¹) + (1−β₁) g/(1−β₁ᵗ)
+//! SGD     m ← μ m + g,                              Δ = r m
+//! EM      s ← (1−η)s + η N,                         W ← (s + κ)/Σₐ(s + κ)
+//! ```
+//!
+//! The penalty λ Σw² adds 2λW to dW.
+//!
+//! Tried: dW of all matrices first, then all steps over separate logits. The numbers of a step (weights, logits, memory,
+//! dW) then leave the cache between the two, and the step waits for memory.
+
+use crate::arithmetic::math::{exp, inverse_root};
+use crate::arithmetic::matmul::arch;
+use crate::arithmetic::tasks::for_each_task;
+use crate::error::{Error, Result};
+use crate::layers::leaf::{Coordinate, Family};
+use crate::layers::leaf_statistics::Statistics;
+use crate::layers::mixing::{PanelMut, Simplex, cut_panels, cut_panels_mut, normalise};
+use crate::layers::mixing_gradient::Scratch;
+use pulp::{Simd, WithSimd};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+const EPSILON: f32 = 1e-8;
+/// EM's pseudo-count, relative to a row whose counts sum to one a batch.
+const PSEUDO_COUNT: f32 = 1e-6;
+
+/// How weights follow their gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Rule {
+    /// Kingma and Ba 2015.
+    Adam {
+        /// Decay of the first moment.
+        beta1: f32,
+        /// Decay of the second moment.
+        beta2: f32,
+    },
+    /// Dozat 2016.
+    Nadam {
+        /// Decay of the first moment.
+        beta1: f32,
+        /// Decay of the second moment.
+        beta2: f32,
+    },
+    /// Gradient descent.
+    Sgd {
+        /// Momentum.
+        momentum: f32,
+    },
+    /// Mini-batch expectation maximisation of log P(X, y); the learning rate is η.
+    Em,
+}
+
+impl Rule {
+    /// Adam with its usual decays.
+    pub fn adam() -> Self {
+        Self::Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+        }
+    }
+
+    /// Checks ranges.
+    pub fn check(&self) -> Result<()> {
+        let decays = match *self {
+            Self::Adam { beta1, beta2 } | Self::Nadam { beta1, beta2 } => [beta1, beta2],
+            Self::Sgd { momentum } => [momentum, 0.0],
+            Self::Em => [0.0, 0.0],
+        };
+        match decays.iter().find(|decay| !(0.0..1.0).contains(*decay)) {
+            Some(decay) => Err(Error::Setting {
+                name: "decay",
+                expected: "0 ≤ decay < 1",
+                got: decay.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the learning rate changes with the step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Schedule {
+    /// Always the same.
+    Constant,
+    /// Times `factor` after every `every` steps.
+    Step {
+        /// Steps between falls.
+        every: usize,
+        /// What a fall multiplies by.
+        factor: f64,
+    },
+    /// Constant until step `from`, then in a straight line to zero at the end.
+    Linear {
+        /// Where the line starts.
+        from: usize,
+    },
+    /// Half a cosine from the full rate to zero at the end.
+    Cosine,
+}
+
+impl Schedule {
+    /// The factor of the rate at `step` of `steps`.
+    pub fn factor(&self, step: usize, steps: usize) -> f64 {
+        let steps = steps.max(1) as f64;
+        match *self {
+            Self::Constant => 1.0,
+            Self::Step { every, factor } => factor.powi((step / every.max(1)) as i32),
+            Self::Linear { from } if step <= from => 1.0,
+            Self::Linear { from } => {
+                ((steps - step as f64) / (steps - from as f64).max(1.0)).clamp(0.0, 1.0)
+            }
+            Self::Cosine => {
+                0.5 * (1.0 + (std::f64::consts::PI * (step as f64 / steps).min(1.0)).cos())
+            }
+        }
+    }
+}
+
+/// One step's numbers: the rule with its bias corrections worked out.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub(crate) rule: Rule,
+    pub(crate) rate: f32,
+    pub(crate) penalty: f32,       // 2λ
+    pub(crate) from_moment: f32,   // what m̂ takes of m
+    pub(crate) from_gradient: f32, // what m̂ takes of g
+    pub(crate) second: f32,        // 1/(1 − β₂ᵗ)
+}
+
+impl Step {
+    /// `index` counts from 0; `rate` has its schedule applied.
+    pub fn new(rule: Rule, rate: f64, lambda: f64, index: usize) -> Self {
+        let t = index as i32 + 1;
+        let corrected = |decay: f32, t: i32| 1.0 / (1.0 - f64::from(decay).powi(t));
+        let (from_moment, from_gradient, second) = match rule {
+            Rule::Adam { beta1, beta2 } => (corrected(beta1, t), 0.0, corrected(beta2, t)),
+            Rule::Nadam { beta1, beta2 } => {
+                let look = f64::from(beta1) * corrected(beta1, t + 1);
+                (
+                    look,
+                    f64::from(1.0 - beta1) * corrected(beta1, t),
+                    corrected(beta2, t),
+                )
+            }
+            Rule::Sgd { .. } | Rule::Em => (1.0, 0.0, 1.0),
+        };
+        Self {
+            rule,
+            rate: rate as f32,
+            penalty: (2.0 * lambda) as f32,
+            from_moment: from_moment as f32,
+            from_gradient: from_gradient as f32,
+            second: second as f32,
+        }
+    }
+
+    /// Δ of one number.
+    fn change(&self, gradient: f32, first: &mut f32, second: &mut f32) -> f32 {
+        self.changes(pulp::Scalar::new(), gradient, first, second)
+    }
+
+    /// Δ of a vector of numbers.
+    #[inline(always)]
+    fn changes<S: Simd>(
+        &self,
+        simd: S,
+        gradient: S::f32s,
+        first: &mut S::f32s,
+        second: &mut S::f32s,
+    ) -> S::f32s {
+        let times = |factor: f32, x: S::f32s| simd.mul_f32s(simd.splat_f32s(factor), x);
+        match self.rule {
+            Rule::Adam { beta1, beta2 } | Rule::Nadam { beta1, beta2 } => {
+                let square = simd.mul_f32s(gradient, gradient);
+                *first = simd.add_f32s(times(beta1, *first), times(1.0 - beta1, gradient));
+                *second = simd.add_f32s(times(beta2, *second), times(1.0 - beta2, square));
+                let towards = simd.add_f32s(
+                    times(self.from_moment, *first),
+                    times(self.from_gradient, gradient),
+                );
+                let size = simd.mul_add_e_f32s(
+                    simd.splat_f32s(self.second),
+                    *second,
+                    simd.splat_f32s(EPSILON * EPSILON),
+                );
+                simd.mul_f32s(times(self.rate, towards), inverse_root(simd, size))
+            }
+            Rule::Sgd { momentum } => {
+                *first = simd.add_f32s(times(momentum, *first), gradient);
+                times(self.rate, *first)
+            }
+            Rule::Em => simd.splat_f32s(0.0),
+        }
+    }
+}
+
+/// Two numbers of memory for each free parameter. SGD and EM use the first alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// First moment, momentum, or EM's running counts.
+    pub first: Vec<f32>,
+    /// Second moment.
+    pub second: Vec<f32>,
+}
+
+impl Moments {
+    /// Zeros.
+    pub fn new(length: usize) -> Self {
+        Self {
+            first: vec![0.0; length],
+            second: vec![0.0; length],
+        }
+    }
+}
+
+/// A panel of W with all that a step of it reads and writes.
+pub(crate) struct PanelStep<'a> {
+    pub panel: PanelMut<'a>,
+    pub first: &'a mut [f32],
+    pub second: &'a mut [f32],
+    counts: &'a [f32],
+}
+
+/// The panels of all matrices of a level, in their order. `counts` are flows to be added to W ∘ dW, or empty.
+pub(crate) fn panel_steps<'a>(
+    simplex: &'a mut Simplex,
+    moments: &'a mut Moments,
+    counts: &'a [f32],
+) -> impl Iterator<Item = PanelStep<'a>> {
+    let columns = simplex.columns();
+    let shapes: Vec<_> = simplex.panels().collect();
+    let first = cut_panels_mut(&mut moments.first, &shapes, columns);
+    let second = cut_panels_mut(&mut moments.second, &shapes, columns);
+    let counts = if counts.is_empty() {
+        vec![&[][..]; shapes.len()]
+    } else {
+        cut_panels(counts, &shapes, columns)
+    };
+    let parts = simplex
+        .panels_mut()
+        .into_iter()
+        .zip(first)
+        .zip(second)
+        .zip(counts);
+    parts.map(|(((panel, first), second), counts)| PanelStep {
+        panel,
+        first,
+        second,
+        counts,
+    })
+}
+
+impl PanelStep<'_> {
+    /// Moves the panel. `gradient` computes dW of its rows, which never leaves the cache.
+    pub fn run(mut self, step: &Step, gradient: impl Fn(&mut Scratch, &Self)) {
+        SCRATCH.with_borrow_mut(|scratch| {
+            gradient(scratch, &self);
+            arch().dispatch(UpdatePanel {
+                step,
+                wide: self.panel.wide,
+                weights: self.panel.weights,
+                first: self.first,
+                second: self.second,
+                gradient: &scratch.gradient,
+                counts: self.counts,
+            });
+        });
+        self.panel.finish();
+    }
+}
+
+// One for each thread, kept from step to step.
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch::default());
+}
+
+/// Moves all matrices of a level, with `gradient` for each panel; `work` is what that costs in multiply-adds.
+pub(crate) fn update_mixing(
+    step: &Step,
+    (simplex, moments, counts): (&mut Simplex, &mut Moments, &[f32]),
+    work: usize,
+    gradient: impl Fn(&mut Scratch, &PanelStep<'_>) + Send + Sync,
+) {
+    for_each_task(
+        work,
+        panel_steps(simplex, moments, counts).collect(),
+        |panel| panel.run(step, &gradient),
+    );
+}
+
+struct UpdatePanel<'a> {
+    step: &'a Step,
+    wide: usize,
+    weights: &'a mut [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+    gradient: &'a [f32],
+    counts: &'a [f32],
+}
+
+impl WithSimd for UpdatePanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let vectors = self.wide / S::F32_LANES;
+        if self.step.rule == Rule::Em {
+            self.expect();
+            let weights = S::as_mut_simd_f32s(self.weights).0;
+            return (0..vectors).for_each(|v| normalise(simd, v, vectors, weights));
+        }
+        let weights = S::as_mut_simd_f32s(self.weights).0;
+        let (first, second) = (
+            S::as_mut_simd_f32s(self.first).0,
+            S::as_mut_simd_f32s(self.second).0,
+        );
+        let (gradient, counts) = (
+            S::as_simd_f32s(self.gradient).0,
+            S::as_simd_f32s(self.counts).0,
+        );
+        let penalty = simd.splat_f32s(self.step.penalty);
+        let flow = |i: usize, w: S::f32s| {
+            let flow = simd.mul_f32s(w, simd.mul_add_e_f32s(penalty, w, gradient[i]));
+            counts
+                .get(i)
+                .map_or(flow, |&count| simd.add_f32s(flow, count))
+        };
+        let (most, zero) = (simd.splat_f32s(80.0), simd.splat_f32s(0.0)); // exp stays finite whatever the rate
+        for v in 0..vectors {
+            let mut total = zero; // ΣₐN
+            for i in (v..weights.len()).step_by(vectors) {
+                total = simd.add_f32s(total, flow(i, weights[i]));
+            }
+            let mut sum = zero;
+            for i in (v..weights.len()).step_by(vectors) {
+                let slope = simd.sub_f32s(flow(i, weights[i]), simd.mul_f32s(weights[i], total));
+                let change = self
+                    .step
+                    .changes(simd, slope, &mut first[i], &mut second[i]);
+                let factor = exp(simd, simd.min_f32s(simd.sub_f32s(zero, change), most));
+                weights[i] = simd.mul_f32s(weights[i], factor);
+                sum = simd.add_f32s(sum, weights[i]);
+            }
+            let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
+            for i in (v..weights.len()).step_by(vectors) {
+                weights[i] = simd.mul_f32s(weights[i], scale);
+            }
+        }
+    }
+}
+
+impl UpdatePanel<'_> {
+    /// EM: running counts. A weight of zero stays zero.
+    fn expect(&mut self) {
+        for i in 0..self.weights.len() {
+            let count = self.weights[i] * self.gradient[i] + self.counts.get(i).unwrap_or(&0.0);
+            self.first[i] += self.step.rate * (count.max(0.0) - self.first[i]);
+            if self.weights[i] > 0.0 {
+                self.weights[i] = self.first[i] + PSEUDO_COUNT;
+            }
+        }
+    }
+}
+
+/// Moves a leaf family by its statistics. Statistics are flows of the objective, or, for EM, of the log-likelihood.
+pub fn update_family(
+    step: &Step,
+    family: &mut Family,
+    moments: &mut [Moments],
+    sums: &Statistics,
+    floor: f32,
+) {
+    let gradients = sums.gradient(family);
+    let m = family.components;
+    for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
+        let (moments, gradient, sums) = (&mut moments[s], &gradients[s], &sums.sums[s]);
+        if step.rule != Rule::Em {
+            for (i, value) in coordinate.free_mut().into_iter().enumerate() {
+                *value -= step.change(gradient[i], &mut moments.first[i], &mut moments.second[i]);
+            }
+        } else {
+            expect_coordinate(step.rate, coordinate, m, sums);
+        }
+        if let Coordinate::Gaussian { log_sigma, .. } = coordinate {
+            let least = 0.5 * floor.ln();
+            log_sigma
+                .iter_mut()
+                .for_each(|log_sigma| *log_sigma = log_sigma.clamp(least, 80.0)); // σ stays a number
+        }
+    }
+}
+
+/// EM for one coordinate: moments under the flows, moved towards by η; by less where next to nothing flows.
+fn expect_coordinate(rate: f32, coordinate: &mut Coordinate, m: usize, sums: &[f64]) {
+    const LEAST: f64 = 1e-8;
+    let rate = f64::from(rate);
+    match coordinate {
+        Coordinate::Gaussian { mean, log_sigma } => {
+            for d in 0..m {
+                let share = sums[d].max(0.0);
+                let by = rate * share / (share + LEAST);
+                let sigma = f64::from(log_sigma[d]).exp();
+                let z = sums[m + d] / (share + LEAST);
+                let spread = sums[2 * m + d] / (share + LEAST);
+                // E[z²] about the new mean, mixed with the 1 that the old σ stands for
+                let variance = (1.0 - by) + by * spread - (by * z).powi(2);
+                mean[d] += (by * z * sigma) as f32;
+                log_sigma[d] += (0.5 * variance.max(LEAST).ln()) as f32;
+            }
+        }
+        Coordinate::Discrete { logits } => {
+            for d in 0..m {
+                let total: f64 = sums.iter().skip(d).step_by(m).sum();
+                let by = rate * total.max(0.0) / (total.max(0.0) + LEAST);
+                let norm: f64 = logits
+                    .iter()
+                    .skip(d)
+                    .step_by(m)
+                    .map(|&l| f64::from(l).exp())
+                    .sum();
+                for i in (d..logits.len()).step_by(m) {
+                    let old = f64::from(logits[i]).exp() / norm;
+                    let new = (1.0 - by) * old + by * sums[i].max(0.0) / (total.max(0.0) + LEAST);
+                    logits[i] = (new + f64::from(PSEUDO_COUNT)).ln() as f32;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::mixing::Mixing;
+
+    /// A gradient of one panel that is known already.
+    fn given(gradient: &[f32]) -> impl Fn(&mut Scratch, &PanelStep<'_>) {
+        |scratch, _| scratch.gradient = gradient.to_vec()
+    }
+
+    /// Every rule on one matrix, against its definition in f64.
+    #[test]
+    fn rules_follow_their_definitions() {
+        let rules = [
+            Rule::Adam {
+                beta1: 0.9,
+                beta2: 0.99,
+            },
+            Rule::Nadam {
+                beta1: 0.8,
+                beta2: 0.99,
+            },
+            Rule::Sgd { momentum: 0.5 },
+        ];
+        for rule in rules {
+            let mut mixing = Mixing::random(1, 3, 5, 1.0, (1, 1));
+            let mut simplex = Simplex::new(&mixing);
+            let mut moments = Moments::new(mixing.logits.len());
+            let (mut first, mut second) = (vec![0.0f64; 15], vec![0.0f64; 15]);
+            for index in 0..5 {
+                let before = mixing.clone();
+                let gradient: Vec<f32> = (0..mixing.logits.len())
+                    .map(|i| ((i * 7 + index) % 5) as f32 - 2.0)
+                    .collect();
+                update_mixing(
+                    &Step::new(rule, 0.1, 0.3, index),
+                    (&mut simplex, &mut moments, &[]),
+                    0,
+                    given(&gradient),
+                );
+                mixing = simplex.to_mixing();
+                for c in 0..3 {
+                    let w: Vec<f64> = before.log_row(0, c).iter().map(|log| log.exp()).collect();
+                    let g = |a: usize| f64::from(gradient[before.place(0, c, a)]) + 0.6 * w[a];
+                    let total: f64 = (0..5).map(|a| w[a] * g(a)).sum();
+                    let mut moved = [0.0; 5];
+                    for a in 0..5 {
+                        let slope = w[a] * (g(a) - total);
+                        let (m, v) = (&mut first[c * 5 + a], &mut second[c * 5 + a]);
+                        let t = index as i32 + 1;
+                        let change = match rule {
+                            Rule::Adam { .. } => {
+                                *m = 0.9 * *m + 0.1 * slope;
+                                *v = 0.99 * *v + 0.01 * slope * slope;
+                                *m / (1.0 - 0.9f64.powi(t))
+                                    / ((*v / (1.0 - 0.99f64.powi(t))).sqrt() + 1e-8)
+                            }
+                            Rule::Nadam { .. } => {
+                                *m = 0.8 * *m + 0.2 * slope;
+                                *v = 0.99 * *v + 0.01 * slope * slope;
+                                let hat = 0.8 * *m / (1.0 - 0.8f64.powi(t + 1))
+                                    + 0.2 * slope / (1.0 - 0.8f64.powi(t));
+                                hat / ((*v / (1.0 - 0.99f64.powi(t))).sqrt() + 1e-8)
+                            }
+                            _ => {
+                                *m = 0.5 * *m + slope;
+                                *m
+                            }
+                        };
+                        moved[a] = w[a] * (-0.1 * change).exp();
+                    }
+                    for a in 0..5 {
+                        let (ours, expected) = (
+                            f64::from(simplex.weight(0, c, a)),
+                            moved[a] / moved.iter().sum::<f64>(),
+                        );
+                        assert!(
+                            (ours - expected).abs() < 1e-5,
+                            "{rule:?} {index}: {ours} {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schedules() {
+        assert_eq!(Schedule::Constant.factor(70, 100), 1.0);
+        assert_eq!(
+            Schedule::Step {
+                every: 30,
+                factor: 0.5
+            }
+            .factor(70, 100),
+            0.25
+        );
+        assert_eq!(Schedule::Linear { from: 80 }.factor(80, 100), 1.0);
+        assert_eq!(Schedule::Linear { from: 80 }.factor(90, 100), 0.5);
+        assert!(Schedule::Cosine.factor(100, 100).abs() < 1e-12);
+        assert!((Schedule::Cosine.factor(50, 100) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_identity_stays() {
+        let mixing = Mixing::identity(4);
+        let mut simplex = Simplex::new(&mixing);
+        let mut moments = Moments::new(mixing.logits.len());
+        let gradient = vec![0.7; mixing.logits.len()];
+        update_mixing(
+            &Step::new(Rule::adam(), 0.1, 0.5, 0),
+            (&mut simplex, &mut moments, &[]),
+            0,
+            given(&gradient),
+        );
+        assert_eq!(simplex.to_mixing(), mixing);
+    }
+}

@@ -1,0 +1,207 @@
+//! What a training run is given: settings, and data with labels; both checked before work starts.
+
+use crate::error::{Error, Result};
+use crate::training::leaf_init::LeafStart;
+use crate::training::optimizer::{Rule, Schedule};
+use serde::{Deserialize, Serialize};
+
+/// Where P(y) comes from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Prior {
+    /// 1/K.
+    #[default]
+    Uniform,
+    /// The labels' frequencies.
+    Labels,
+    /// These weights.
+    Given(Vec<f64>),
+}
+
+/// How a model is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Steps in all.
+    pub steps: usize,
+    /// B.
+    pub batch: usize,
+    /// How weights follow their gradient.
+    pub rule: Rule,
+    /// Learning rate at the start.
+    pub rate: f64,
+    /// How it changes.
+    pub schedule: Schedule,
+    /// β, the weight of −log P(X).
+    pub generative: f64,
+    /// λ, the weight of Σw² over the simplex weights.
+    pub penalty: f64,
+    /// Probability that a number of the input is summed out.
+    pub drop_inputs: f64,
+    /// Every row draws its own such probability, uniformly from 0 to twice it (to 1 at most), so that all amounts of
+    /// holes are learned from.
+    pub drop_varied: bool,
+    /// For layer 0 (leaves), 1, …: probability that a node is summed out. Layers not named keep all.
+    pub drop_nodes: Vec<f64>,
+    /// Training images are moved by up to this many pixels each way; what they leave is missing.
+    pub shift: usize,
+    /// Training images are turned about their centre by up to this many degrees either way.
+    pub rotate: f64,
+    /// Training images grow or shrink by up to this part of their size.
+    pub stretch: f64,
+    /// Learning rate of the leaves relative to the rest; 0 keeps them as they started.
+    pub leaf_rate: f64,
+    /// How leaves start.
+    pub leaves: LeafStart,
+    /// Standard deviation of the logits at the start.
+    pub spread: f64,
+    /// P(y).
+    pub prior: Prior,
+    /// Steps between validations, where there is a validation set.
+    pub validate_every: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            steps: 2000,
+            batch: 128,
+            rule: Rule::adam(),
+            rate: 0.03,
+            schedule: Schedule::Cosine,
+            generative: 0.1,
+            penalty: 0.0,
+            drop_inputs: 0.0,
+            drop_varied: false,
+            drop_nodes: Vec::new(),
+            shift: 0,
+            rotate: 0.0,
+            stretch: 0.0,
+            leaf_rate: 0.0,
+            leaves: LeafStart::default(),
+            spread: 1.0,
+            prior: Prior::Uniform,
+            validate_every: 1000,
+            seed: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether training images are turned or stretched.
+    pub fn turns(&self) -> bool {
+        self.rotate > 0.0 || self.stretch > 0.0
+    }
+
+    /// Says which setting is out of range.
+    pub fn check(&self) -> Result<()> {
+        let probability = |p: &f64| (0.0..=1.0).contains(p);
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        let natural = |x: f64| x.is_finite() && x >= 0.0;
+        let checks = [
+            (
+                "steps",
+                "at least 1",
+                self.steps > 0,
+                self.steps.to_string(),
+            ),
+            (
+                "batch",
+                "from 1 to 65536",
+                (1..=65536).contains(&self.batch),
+                self.batch.to_string(),
+            ),
+            (
+                "rate",
+                "a positive number",
+                positive(self.rate),
+                self.rate.to_string(),
+            ),
+            (
+                "generative",
+                "a number from 0",
+                natural(self.generative),
+                self.generative.to_string(),
+            ),
+            (
+                "penalty",
+                "a number from 0",
+                natural(self.penalty),
+                self.penalty.to_string(),
+            ),
+            (
+                "leaf_rate",
+                "a number from 0",
+                natural(self.leaf_rate),
+                self.leaf_rate.to_string(),
+            ),
+            (
+                "spread",
+                "a number from 0",
+                natural(self.spread),
+                self.spread.to_string(),
+            ),
+            (
+                "floor",
+                "a positive number",
+                positive(self.leaves.floor.into()),
+                self.leaves.floor.to_string(),
+            ),
+            (
+                "structures",
+                "at least 1",
+                self.leaves.structures > 0,
+                self.leaves.structures.to_string(),
+            ),
+            (
+                "drop_inputs",
+                "from 0 to 1",
+                probability(&self.drop_inputs),
+                self.drop_inputs.to_string(),
+            ),
+            (
+                "drop_nodes",
+                "from 0 to 1",
+                self.drop_nodes.iter().all(probability),
+                format!("{:?}", self.drop_nodes),
+            ),
+            (
+                "rotate",
+                "from 0 to 180",
+                (0.0..=180.0).contains(&self.rotate),
+                self.rotate.to_string(),
+            ),
+            (
+                "stretch",
+                "from 0 to 0.9",
+                (0.0..=0.9).contains(&self.stretch),
+                self.stretch.to_string(),
+            ),
+            (
+                "validate_every",
+                "at least 1",
+                self.validate_every > 0,
+                self.validate_every.to_string(),
+            ),
+        ];
+        for (name, expected, fits, got) in checks {
+            if !fits {
+                return Err(Error::Setting {
+                    name,
+                    expected,
+                    got,
+                });
+            }
+        }
+        if self.rule == Rule::Em && self.rate > 1.0 {
+            return Err(Error::Setting {
+                name: "rate",
+                expected: "at most 1 for EM",
+                got: self.rate.to_string(),
+            });
+        }
+        self.rule.check()
+    }
+}
