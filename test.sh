@@ -69,15 +69,15 @@ step cargo clippy --release --all-targets --locked -p experiments -- -D warnings
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 # With Parquet; not optimised, which builds twice as fast.
-CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-cli --features parquet --lib parquet
+CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-data --features parquet --lib parquet
 
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
 need chromedriver chromium chromium-driver
 environment serve pyarrow==26.0.1 schemathesis==4.32.5
-scripts "$room/serve/bin/python" web/test/api.py
-scripts "$room/serve/bin/python" web/test/page.py
+scripts "$room/serve/bin/python" serve/web/test/api.py
+scripts "$room/serve/bin/python" serve/web/test/page.py
 
 # The Python package, built and installed in a fresh environment as a user would.
 environment python "./python[test]"

@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use crate::{
+use crate::commands::{
     bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, serve, train,
 };
 use clap::{Parser, Subcommand};

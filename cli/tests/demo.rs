@@ -116,12 +116,13 @@ fn is_base64(line: &str) -> bool {
 fn the_model_of_the_demo_answers_as_the_table_does() {
     let folder = tempfile::tempdir().unwrap();
     let table = text(&demo(folder.path(), &[]).stdout);
-    let model = sumout_cli::models::load(&folder.path().join("sumout-demo/model.sumout")).unwrap();
-    let request = sumout_cli::datasets::Request {
-        split: sumout_cli::datasets::Split::Test,
+    let model =
+        sumout_data::model_files::load(&folder.path().join("sumout-demo/model.sumout")).unwrap();
+    let request = sumout_data::layout::Request {
+        split: sumout_data::layout::Split::Test,
         ..Default::default()
     };
-    let test = sumout_cli::datasets::read("digits", &request).unwrap();
+    let test = sumout_data::read("digits", &request).unwrap();
     let (rows, labels) = (&test.values[..30 * 784], test.labels.unwrap());
     let mut predictor = sumout::queries::predictor::Predictor::new(model);
     let scores = predictor

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use sumout_cli::datasets::{
-    self, Field, FieldKind, Layout, Output, OutputFormat, Request, Rows, Table,
-};
-use sumout_cli::mistake::is_closed_pipe;
+use sumout_cli::terminal::user_error::is_closed_pipe;
+use sumout_data::cells::{Field, FieldKind};
+use sumout_data::layout::{Layout, Request, Rows, Table};
+use sumout_data::output::{Output, OutputFormat};
 
 /// Says which part the other end plays.
 const PART: &str = "SUMOUT_TEST_PART";
@@ -32,7 +32,7 @@ fn other_end() {
     };
     let said = match part.as_str() {
         "read" | "read for a model" => {
-            let rows = datasets::open("-", &request(part != "read"));
+            let rows = sumout_data::open("-", &request(part != "read"));
             rows.and_then(Rows::collect_table)
                 .map_or_else(|error| error.to_string(), |table| text(&table))
         }
@@ -136,7 +136,7 @@ fn named_pipes_are_read_once() {
 }
 
 fn read(path: &Path, for_model: bool) -> Table {
-    datasets::read(path.to_str().unwrap(), &request(for_model)).unwrap()
+    sumout_data::read(path.to_str().unwrap(), &request(for_model)).unwrap()
 }
 
 /// `sumout train … | head -1` still makes the model: what training is for is the file.

@@ -15,7 +15,7 @@ fn pages() -> Vec<(PathBuf, String)> {
     let folders = [
         root(),
         root().join("docs"),
-        root().join("cli/digits"),
+        root().join("data/digits"),
         root().join("python"),
         root().join("experiments"),
     ];
@@ -49,9 +49,11 @@ fn is_path(span: &str) -> bool {
     let folders = [
         "engine/",
         "cli/",
+        "data/",
+        "serve/",
+        "report/",
         "python/",
         "experiments/",
-        "web/",
         "docs/",
         ".ci/",
         ".github/",

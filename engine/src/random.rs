@@ -139,6 +139,11 @@ impl Stream {
     }
 }
 
+/// A seed of its own for every stretch of rows.
+pub fn seed_at(seed: u64, first: usize) -> u64 {
+    seed.wrapping_add((first as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) // 2⁶⁴ over the golden ratio: spreads apart
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use sumout::masks::{Grid, Missing};
-use sumout_cli::report::accuracy;
+use sumout_report::accuracy;
 
-pub use sumout_cli::report::accuracy::IID;
+pub use sumout_report::accuracy::IID;
 
 /// All 16, first i.i.d., then squares.
 pub fn all() -> Vec<Missing> {

@@ -60,9 +60,9 @@ fn one(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, args: &Run) -> Result
     let mnist = &plan.data(mnist);
     match plan.method {
         Method::Knn => knn::run(plan, seed, mnist, book),
-        Method::Tmm => tmm::run(plan, seed, mnist, book, &args.chosen),
+        Method::Tmm => tmm::run(plan, seed, mnist, book, &args.choice()),
         Method::Lenet => lenet::run(plan, seed, mnist, book, args.jobs),
-        Method::PairsTmm => pairs::run_tmm(plan, seed, mnist, book, &args.chosen),
+        Method::PairsTmm => pairs::run_tmm(plan, seed, mnist, book, &args.choice()),
         Method::PairsRobust => pairs::run_robust(plan, seed, mnist, book, args.jobs),
     }
 }

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::results::{Book, Run, machine, seconds};
 use anyhow::Result;
 use std::time::Instant;
-use sumout_cli::report::rivals::Neighbours;
+use sumout_report::baselines::Neighbours;
 
 /// Asks about all columns with the holes of one seed.
 pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book) -> Result<()> {

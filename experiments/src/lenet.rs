@@ -461,7 +461,7 @@ fn means(rows: &[f32]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sumout_cli::datasets::Split;
+    use sumout_data::layout::Split;
 
     fn digits(split: Split) -> Images {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/digits");

@@ -40,7 +40,7 @@ mod pictures;
 use anyhow::Result;
 use clap::Parser;
 use std::path::PathBuf;
-use sumout_cli::devices::Chosen;
+use sumout_data::devices::DeviceChoice;
 
 /// The paper's experiments again, with what it compares with
 #[derive(Debug, Parser)]
@@ -76,8 +76,21 @@ struct Run {
     /// Seeds that run side by side, and within a seed, nets or linear programs
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    #[command(flatten)]
-    chosen: Chosen,
+    /// cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used, else the CPU)
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// How a GPU multiplies: f32, or tf32 on its tensor cores [default: tf32 to train, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<String>,
+}
+
+impl Run {
+    fn choice(&self) -> DeviceChoice {
+        DeviceChoice {
+            device: self.device.clone(),
+            precision: self.precision.clone(),
+        }
+    }
 }
 
 fn main() -> Result<()> {

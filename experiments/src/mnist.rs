@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
-use sumout_cli::datasets::{self, Request, Split, Table};
+use sumout_data::layout::{Request, Split, Table};
 
 /// Pixels of an image.
 pub const PIXELS: usize = 28 * 28;
@@ -32,7 +32,7 @@ impl Images {
             layout,
             values,
             labels,
-        } = datasets::read(
+        } = sumout_data::read(
             data,
             &Request {
                 split,

@@ -27,7 +27,7 @@ use std::time::Instant;
 use sumout::device::Precision;
 use sumout::queries::predictor::shifts;
 use sumout::random::{Purpose, Stream};
-use sumout_cli::devices::Chosen;
+use sumout_data::devices::DeviceChoice;
 
 const DIGITS: i64 = 10;
 const LEARNED: usize = 300; // images a digit
@@ -88,7 +88,13 @@ struct TmmOptions {
 }
 
 /// One seed of the TMM: the mean over all pairs.
-pub fn run_tmm(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) -> Result<()> {
+pub fn run_tmm(
+    plan: &Plan,
+    seed: u64,
+    mnist: &Mnist,
+    book: &Book,
+    chosen: &DeviceChoice,
+) -> Result<()> {
     if book.has("", seed) {
         return Ok(());
     }
@@ -263,7 +269,7 @@ fn share_right(linear: &Linear, rows: &[f32], labels: &[i64], positive: i64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sumout_cli::datasets::Split;
+    use sumout_data::layout::Split;
 
     #[test]
     fn draws() {

@@ -9,8 +9,8 @@ use std::path::Path;
 use sumout::queries::explain::{Neuron, View};
 use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
-use sumout_cli::models;
-use sumout_cli::report::picture::{Picture, base64};
+use sumout_data::model_files;
+use sumout_report::picture::{Picture, base64};
 
 /// The model that is drawn; `run` of this experiment leaves it beside its results.
 const MODEL: &str = "mnist-ht";
@@ -29,7 +29,7 @@ const NEURONS: usize = 8;
 /// Writes all pictures into the folder.
 pub fn run(folder: &Path) -> Result<()> {
     let records = records(folder)?;
-    let save = |name: &str, svg: String| models::save(&folder.join(name), svg.as_bytes());
+    let save = |name: &str, svg: String| model_files::save(&folder.join(name), svg.as_bytes());
     save("iid.svg", curves::iid(&records))?;
     save("squares.svg", curves::squares(&records))?;
     let path = folder.join("results").join(format!("{MODEL}.sumout"));

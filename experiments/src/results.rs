@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use sumout_cli::models;
+use sumout_data::model_files;
 
 /// What is known of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,7 +136,7 @@ impl Book {
         record
             .runs
             .sort_by(|a, b| (&a.row, a.seed).cmp(&(&b.row, b.seed)));
-        models::save(
+        model_files::save(
             &self.path,
             (serde_json::to_string_pretty(&*record)? + "\n").as_bytes(),
         )
@@ -154,7 +154,7 @@ impl Book {
 
     /// Keeps a model beside the results; it stays out of the repository.
     pub fn keep(&self, model: &[u8]) -> Result<()> {
-        models::save(&self.path.with_extension("sumout"), model)
+        model_files::save(&self.path.with_extension("sumout"), model)
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {

@@ -28,8 +28,8 @@ use sumout::queries::predictor::{Predictor, argmax_rows, shifts};
 use sumout::training::data::Data;
 use sumout::training::settings::Settings;
 use sumout::training::trainer::{Proceed, Trainer};
-use sumout_cli::datasets::{Layout, Shape, Table};
-use sumout_cli::devices::Chosen;
+use sumout_data::devices::DeviceChoice;
+use sumout_data::layout::{Layout, Shape, Table};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,7 +98,13 @@ const CLASSES: usize = 10;
 const APART: u64 = 1000; // seeds of one member and the next
 
 /// Trains with one seed and asks about all columns.
-pub fn run(plan: &Plan, seed: u64, mnist: &Mnist, book: &Book, chosen: &Chosen) -> Result<()> {
+pub fn run(
+    plan: &Plan,
+    seed: u64,
+    mnist: &Mnist,
+    book: &Book,
+    chosen: &DeviceChoice,
+) -> Result<()> {
     let options: Options = plan.options()?;
     let rows: Vec<String> = options
         .votes
@@ -159,7 +165,7 @@ fn row(options: &Options, vote: Vote) -> String {
 }
 
 /// What trains, as the plan and the command line say.
-fn ready(options: &Options, chosen: &Chosen) -> Result<(Device, Precision)> {
+fn ready(options: &Options, chosen: &DeviceChoice) -> Result<(Device, Precision)> {
     let Some(asked) = &options.precision else {
         return chosen.ready(Precision::Tf32);
     };
@@ -225,7 +231,7 @@ fn start_training(
         values,
         labels: Some(labels),
     };
-    let chosen = sumout_cli::plan::Plan::parse(&text, &plan.name)?.for_data(&table)?;
+    let chosen = sumout_data::plan::Plan::parse(&text, &plan.name)?.for_data(&table)?;
     let settings = Settings {
         seed,
         ..chosen.settings

@@ -12,7 +12,7 @@ use burn::tensor::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
-use sumout_cli::models;
+use sumout_data::model_files;
 
 /// How far a net is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Kept {
             layers: layers.len(),
         };
         let head = serde_json::to_string(&head)? + "\n";
-        models::save(
+        model_files::save(
             &self.path,
             &[head.as_bytes(), &layers, &rule.into_bytes()?].concat(),
         )

@@ -1,0 +1,98 @@
+//! `sumout data`: which data sets there are, and how to get them.
+
+use anyhow::Result;
+use std::io::{self, Write};
+use std::path::Path;
+use sumout_data::atomic_file::Staged;
+use sumout_data::catalog::download;
+use sumout_data::catalog::download::Ways;
+use sumout_data::catalog::sets as catalog;
+use sumout_data::catalog::sets::SETS;
+use sumout_data::digits;
+use sumout_data::error::{file_error, mistake};
+
+/// Prints a line for every data set.
+pub fn list(out: &mut impl Write) -> Result<()> {
+    writeln!(
+        out,
+        "{:<14} {:>6} + {:<6}  {:<22} what",
+        "name", "train", "test", "where"
+    )?;
+    let about = "some of MNIST's handwritten digits, 28×28 grey";
+    writeln!(
+        out,
+        "{:<14} {:>6} + {:<6}  {:<22} {about}",
+        digits::NAME,
+        5000,
+        1000,
+        "in this program"
+    )?;
+    for set in SETS {
+        let place =
+            download::on_this_machine(set).map_or("not on this machine", |(_, place)| place);
+        let (train, test) = set.rows;
+        writeln!(
+            out,
+            "{:<14} {train:>6} + {test:<6}  {place:<22} {} ({})",
+            set.name, set.about, set.licence
+        )?;
+    }
+    writeln!(
+        out,
+        "\n`sumout data get NAME` fetches one; `--data NAME` uses it."
+    )?;
+    Ok(())
+}
+
+/// Fetches a data set and prints its folder; what happens on the way goes to `log`.
+pub fn get(
+    name: &str,
+    to: Option<&Path>,
+    out: &mut impl Write,
+    log: &mut impl Write,
+) -> Result<()> {
+    if name == digits::NAME {
+        return get_digits(to, out, log);
+    }
+    let Some(set) = catalog::find(name) else {
+        let names: Vec<&str> = [digits::NAME]
+            .into_iter()
+            .chain(SETS.iter().map(|set| set.name))
+            .collect();
+        return Err(mistake(format!(
+            "data set: expected {}, got '{name}'",
+            names.join(", ")
+        )));
+    };
+    // A log that nobody reads is no reason to stop.
+    let folder = download::get(set, to, &Ways::usual(set), &mut |line| {
+        drop(writeln!(log, "{line}"))
+    })?;
+    writeln!(out, "{}", folder.display())?;
+    Ok(())
+}
+
+/// The digits need no fetching, but can be put into a folder.
+fn get_digits(to: Option<&Path>, out: &mut impl Write, log: &mut impl Write) -> Result<()> {
+    let Some(folder) = to else {
+        let _ = writeln!(
+            log,
+            "the digits are in this program: use them with --data {}",
+            digits::NAME
+        );
+        writeln!(out, "{}", digits::NAME)?;
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder)
+        .map_err(|error| file_error("make the folder", folder, error))?;
+    for file in [false, true].into_iter().flat_map(digits::files) {
+        let path = folder.join(file.name);
+        let mut staged = Staged::create(&path)?;
+        staged
+            .write_all(file.bytes)
+            .map_err(|error: io::Error| file_error("write", &path, error))?;
+        staged.commit()?;
+    }
+    writeln!(out, "{}", folder.display())?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! `sumout inspect`: what is in a model file or a preset.
+
+use anyhow::Result;
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use sumout::Model;
+use sumout::recipes::presets::{PRESETS, preset};
+use sumout::structure::{Kind, Structure};
+use sumout_data::error::mistake;
+use sumout_data::layout::some_of;
+use sumout_data::model_files;
+
+/// Show the structure of a model or of a preset, or which presets there are
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A model file or the name of a preset
+    #[arg(value_name = "MODEL|PRESET")]
+    subject: Option<String>,
+}
+
+/// Prints what there is to know.
+pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
+    let Some(subject) = &args.subject else {
+        for (name, about) in PRESETS {
+            writeln!(out, "{name:<15} {about}")?;
+        }
+        return Ok(());
+    };
+    let path = Path::new(subject);
+    if path.exists() {
+        return model(&model_files::load(path)?, out);
+    }
+    let Some((name, about)) = PRESETS.iter().find(|(name, _)| name == subject) else {
+        let presets = PRESETS.map(|(name, _)| name).join(", ");
+        return Err(mistake(format!(
+            "expected a model file or a preset ({presets}), got '{subject}'"
+        )));
+    };
+    let preset = preset(name)?;
+    writeln!(
+        out,
+        "{name}: {about}\n\n{}\nsettings",
+        preset.structure.inspect()
+    )?;
+    print_json(&serde_json::to_value(&preset.settings)?, out)
+}
+
+fn model(model: &Model, out: &mut impl Write) -> Result<()> {
+    let structure = &model.structure;
+    write!(out, "{}", structure.inspect())?;
+    if structure.classes > 1 {
+        writeln!(out, "\nclass and its prior")?;
+        for (class, log_prior) in model.log_prior.iter().enumerate() {
+            writeln!(
+                out,
+                "  {:<20} {:.4}",
+                model.class_name(class),
+                log_prior.exp()
+            )?;
+        }
+    }
+    if structure.frame.is_none() {
+        columns(model, out)?;
+    }
+    if !model.about.training.is_null() {
+        writeln!(out, "\ntraining")?;
+        print_json(&model.about.training, out)?;
+    }
+    Ok(())
+}
+
+/// The columns of a table, and how they meet.
+fn columns(model: &Model, out: &mut impl Write) -> Result<()> {
+    let name = |column: usize| {
+        model
+            .about
+            .columns
+            .get(column)
+            .cloned()
+            .unwrap_or_else(|| format!("x{column}"))
+    };
+    writeln!(out, "\ncolumns")?;
+    for (column, kind) in model.structure.kinds.iter().enumerate() {
+        let what = match (kind, model.about.categories.get(column)) {
+            (_, Some(names)) if !names.is_empty() => some_of(names),
+            (Kind::Gaussian, _) => {
+                let (mean, unit) = (
+                    model.scaling.invert(column, 0.0),
+                    1.0 / model.scaling.scale_of(column),
+                );
+                format!("numbers around {mean} ± {unit}")
+            }
+            (Kind::Bernoulli, _) => "0 or 1".to_owned(),
+            (Kind::Categorical(count), _) => format!("0 to {}", count - 1),
+        };
+        writeln!(out, "  {:<20} {what}", name(column))?;
+    }
+    writeln!(out, "\nwhich meet in this order")?;
+    for t in 0..model.structure.trees.len() {
+        writeln!(out, "  {}", meeting(&model.structure, t, &name))?;
+    }
+    Ok(())
+}
+
+/// A tree of columns as nested brackets.
+fn meeting(structure: &Structure, t: usize, name: &dyn Fn(usize) -> String) -> String {
+    let tree = &structure.trees[t];
+    let join = |parts: Vec<String>| {
+        if parts.len() == 1 {
+            parts[0].clone()
+        } else {
+            format!("({})", parts.join(" "))
+        }
+    };
+    let inputs = |p: &sumout::structure::Position| {
+        p.inputs.iter().map(|&input| name(input as usize)).collect()
+    };
+    let mut layer: Vec<String> = tree.positions.iter().map(inputs).map(join).collect();
+    for level in &tree.levels {
+        let children = |children: &Vec<u32>| {
+            join(
+                children
+                    .iter()
+                    .map(|&child| layer[child as usize].clone())
+                    .collect(),
+            )
+        };
+        layer = level.children.iter().map(children).collect();
+    }
+    layer.join(" ")
+}
+
+/// One line for each entry of an object.
+fn print_json(value: &Value, out: &mut impl Write) -> Result<()> {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(inner) if key == "settings" => {
+                writeln!(out, "  {key}")?;
+                inner
+                    .iter()
+                    .try_for_each(|(key, value)| writeln!(out, "    {key:<18} {}", plain(value)))?;
+            }
+            Value::Null => {}
+            value => writeln!(out, "  {key:<20} {}", plain(value))?,
+        }
+    }
+    Ok(())
+}
+
+/// JSON as people would type it in TOML: numbers of 32 bits without the digits that 64 bits add.
+fn plain(value: &Value) -> String {
+    let list = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(x) if number.is_f64() && f64::from(x as f32) == x => (x as f32).to_string(),
+            _ => number.to_string(),
+        },
+        Value::Array(all) => format!("[{}]", list(all.iter().map(plain).collect())),
+        Value::Object(all) => {
+            format!(
+                "{{ {} }}",
+                list(
+                    all.iter()
+                        .map(|(key, value)| format!("{key} = {}", plain(value)))
+                        .collect()
+                )
+            )
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,15 @@
+//! The commands, one file each.
+
+pub mod train;
+pub mod evaluate;
+pub mod predict;
+pub mod impute;
+pub mod sample;
+pub mod explain;
+pub mod inspect;
+pub mod serve;
+pub mod bench;
+pub mod data;
+pub mod demo_model;
+pub mod demo;
+pub mod completions;

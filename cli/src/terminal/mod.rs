@@ -1,0 +1,5 @@
+//! What a user at a terminal meets: progress, Ctrl-C, errors and exit codes.
+
+pub mod interrupt;
+pub mod user_error;
+pub mod progress;

@@ -1,0 +1,240 @@
+//! A file that appears whole or not at all: written beside its place, then renamed into it.
+
+use crate::error::{file_error, mistake};
+use crate::unfinished;
+use anyhow::Result;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A file being written. Dropped before [`Staged::commit`] it leaves nothing behind.
+#[derive(Debug)]
+pub struct Staged {
+    target: PathBuf,
+    /// The file beside it; `None` for a device or a pipe, which is written to as it is.
+    beside: Option<PathBuf>,
+    file: File,
+}
+
+/// A mistake if a file that is to be written is one that the same command reads, or also writes.
+pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
+    if out == "-" {
+        return Ok(());
+    }
+    let Ok(place) = fs::canonicalize(out) else {
+        return if others.contains(&out) {
+            Err(twice(out))
+        } else {
+            Ok(())
+        };
+    };
+    // What is no file, such as a device, can be both.
+    let same =
+        |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
+    if others.iter().filter(|other| **other != "-").any(same) {
+        Err(twice(out))
+    } else {
+        Ok(())
+    }
+}
+
+fn twice(out: &str) -> anyhow::Error {
+    mistake(format!(
+        "cannot write {out}: this command uses that file already; give another name"
+    ))
+}
+
+impl Staged {
+    /// Starts a file that will stand at `path`; what is there now stays until [`Staged::commit`].
+    pub fn create(path: &Path) -> Result<Self> {
+        let fails = |error| file_error("write", path, error);
+        // A link stays a link: what it points to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if target.is_dir() {
+            return Err(mistake(format!(
+                "cannot write {}: it is a folder",
+                path.display()
+            )));
+        }
+        if target.exists() && !target.is_file() {
+            let file = File::options().write(true).open(&target).map_err(fails)?;
+            return Ok(Self {
+                target,
+                beside: None,
+                file,
+            });
+        }
+        let folder = target
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let message = format!(
+                "cannot write {}: there is no folder {}",
+                path.display(),
+                folder.display()
+            );
+            return Err(mistake(message));
+        }
+        let Some(name) = target
+            .file_name()
+            .filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"))
+        else {
+            return Err(mistake(format!(
+                "cannot write {}: expected the name of a file",
+                path.display()
+            )));
+        };
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let beside = folder.join(format!(
+            ".{}.{}-{number}.part",
+            name.to_string_lossy(),
+            std::process::id()
+        ));
+        unfinished::begun(&beside);
+        match File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&beside)
+        {
+            Ok(file) => Ok(Self {
+                target,
+                beside: Some(beside),
+                file,
+            }),
+            Err(error) => {
+                unfinished::ended(&beside);
+                Err(fails(error))
+            }
+        }
+    }
+
+    /// Puts the file in its place. Only now does anyone see it.
+    pub fn commit(mut self) -> Result<()> {
+        let Some(beside) = &self.beside else {
+            return Ok(());
+        };
+        let renamed = self
+            .file
+            .sync_all()
+            .and_then(|()| fs::rename(beside, &self.target));
+        renamed.map_err(|error| file_error("write", &self.target, error))?;
+        unfinished::ended(beside);
+        self.beside = None;
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            let _ = fs::remove_file(beside); // there is no one left to tell
+            unfinished::ended(beside);
+        }
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Staged {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        fs::write(&path, "old").unwrap();
+        let mut staged = Staged::create(&path).unwrap();
+        staged.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        drop(staged);
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(folder.path())),
+            (b"old".to_vec(), vec!["out.csv".to_owned()])
+        );
+        let mut staged = Staged::create(&path).unwrap();
+        staged.write_all(b"new").unwrap();
+        staged.commit().unwrap();
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(folder.path())),
+            (b"new".to_vec(), vec!["out.csv".to_owned()])
+        );
+    }
+
+    #[test]
+    fn says_why_it_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Staged::create(folder.path()).unwrap_err().to_string();
+        assert!(error.ends_with("it is a folder"), "{error}");
+        let error = Staged::create(&folder.path().join("none/out.csv"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("there is no folder") && error.ends_with("none"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_is_read_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data.csv");
+        fs::write(&data, "a\n1\n").unwrap();
+        let (data, detour) = (data.to_str().unwrap(), folder.path().join("./data.csv"));
+        assert!(check_apart(detour.to_str().unwrap(), &["-", data]).is_err());
+        assert!(check_apart("not there yet", &["not there yet"]).is_err());
+        for (out, others) in [
+            ("-", ["-", data]),
+            ("new.csv", ["old.csv", data]),
+            ("/dev/null", ["/dev/null", data]),
+        ] {
+            check_apart(out, &others).unwrap();
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_written_to_and_a_link_stays_one() {
+        let mut staged = Staged::create(Path::new("/dev/null")).unwrap();
+        staged.write_all(b"gone").unwrap();
+        staged.commit().unwrap();
+        assert!(!Path::new("/dev/null").is_file());
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let mut staged = Staged::create(&link).unwrap();
+        staged.write_all(b"new").unwrap();
+        staged.commit().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+    }
+}

@@ -1,0 +1,85 @@
+//! What computes, by the words of a user, and GPU kernels kept from run to run.
+
+use crate::error::mistake;
+#[cfg(feature = "cuda")]
+use crate::model_files;
+use anyhow::Result;
+#[cfg(feature = "cuda")]
+use std::path::PathBuf;
+use sumout::Model;
+use sumout::device::{Device, Precision};
+use sumout::queries::predictor::Predictor;
+
+/// A device and a precision by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceChoice {
+    /// cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used, else the CPU).
+    pub device: String,
+    /// f32 or tf32.
+    pub precision: Option<String>,
+}
+
+impl DeviceChoice {
+    /// The device, ready to be used; `usual` is the precision where none is given.
+    pub fn ready(&self, usual: Precision) -> Result<(Device, Precision)> {
+        let device = match self.device.as_str() {
+            "auto" => sumout::gpu::first_usable().map_or(Device::Cpu, Device::Cuda),
+            name => name
+                .parse()
+                .map_err(|error: sumout::Error| mistake(error.to_string()))?,
+        };
+        let precision = match &self.precision {
+            Some(name) => name
+                .parse()
+                .map_err(|error: sumout::Error| mistake(error.to_string()))?,
+            None => usual,
+        };
+        if let Device::Cuda(ordinal) = device {
+            keep_kernels(ordinal, precision)?;
+        }
+        Ok((device, precision))
+    }
+
+    /// A predictor on that device.
+    pub fn predictor(&self, model: Model) -> Result<Predictor> {
+        let (device, precision) = self.ready(Precision::F32)?;
+        let mut predictor = Predictor::new(model);
+        predictor.use_device(device, precision)?;
+        Ok(predictor)
+    }
+}
+
+/// Compiles the kernels of a GPU, or takes those that an earlier run has left in the user's cache.
+#[cfg(feature = "cuda")]
+fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
+    let name = sumout::gpu::kernels_name(ordinal, precision)?;
+    let Some(path) = cache().map(|folder| folder.join(format!("{name}.cubin"))) else {
+        return Ok(());
+    };
+    if let Ok(image) = std::fs::read(&path) {
+        sumout::gpu::offer_kernels(&name, image);
+        return Ok(());
+    }
+    let image = sumout::gpu::compile_kernels(ordinal, precision)?;
+    if path
+        .parent()
+        .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+    {
+        let _ = model_files::save(&path, &image); // a cache that cannot be written to costs seconds, no more
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn keep_kernels(_: usize, _: Precision) -> Result<()> {
+    Ok(sumout::gpu::count().map(drop)?)
+}
+
+/// The user's cache folder for kernels.
+#[cfg(feature = "cuda")]
+fn cache() -> Option<PathBuf> {
+    let own = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache =
+        own.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    Some(cache.join("sumout").join("kernels"))
+}

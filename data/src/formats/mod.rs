@@ -1,0 +1,11 @@
+//! One file per format.
+
+pub mod array;
+pub mod idx;
+pub mod norb;
+pub mod npy;
+pub mod npz;
+pub mod png;
+pub mod csv;
+pub mod json_lines;
+pub mod parquet;

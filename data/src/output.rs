@@ -1,0 +1,483 @@
+//! Writing results: CSV, JSON lines, NPY, PNG or Parquet by the ending of the file; `-` is standard output.
+//!
+//! A file is written beside its place and renamed, so that nothing half-written stays.
+
+use crate::atomic_file::Staged;
+use crate::cells::{Field, FieldKind, Value, plain_json};
+use crate::error::mistake;
+use crate::formats::npy::NpyWriter;
+use crate::formats::parquet::ParquetWriter;
+use crate::formats::png::PngGrid;
+use crate::layout::{ColumnKind, Layout, Shape};
+use anyhow::{Context, Result};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::Path;
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// Comma-separated values.
+    Csv,
+    /// A JSON object in every line.
+    JsonLines,
+    /// NumPy's array.
+    Npy,
+    /// A picture of all images.
+    Png,
+    /// Parquet.
+    Parquet,
+}
+
+impl OutputFormat {
+    /// By the ending of a file; CSV for standard output.
+    pub fn of(path: &str) -> Result<Self> {
+        if path == "-" {
+            return Ok(Self::Csv);
+        }
+        let ending = Path::new(path)
+            .extension()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_ascii_lowercase();
+        match ending.as_str() {
+            "csv" => Ok(Self::Csv),
+            "jsonl" | "ndjson" => Ok(Self::JsonLines),
+            "npy" => Ok(Self::Npy),
+            "png" => Ok(Self::Png),
+            "parquet" => Ok(Self::Parquet),
+            _ => Err(mistake(format!(
+                "{path}: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"
+            ))),
+        }
+    }
+}
+
+/// Standard output or a file that is not in its place yet.
+enum Target {
+    Stdout(BufWriter<Stdout>),
+    File(BufWriter<Staged>),
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::File(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::File(out) => out.flush(),
+        }
+    }
+}
+
+enum Body {
+    Csv(Box<csv::Writer<Target>>),
+    JsonLines(Target),
+    Npy(NpyWriter<BufWriter<Staged>>),
+    Png(PngGrid, Staged),
+    Parquet(Box<ParquetWriter>),
+}
+
+/// Results being written. Dropped before [`Output::finish`] they leave nothing behind.
+pub struct Output {
+    path: String,
+    fields: Vec<Field>,
+    body: Body,
+}
+
+impl Output {
+    /// Starts a file for rows of these columns; a shape says that their numbers are an image, and whether they run to 1, not
+    /// to 255.
+    pub fn create(
+        path: &str,
+        format: OutputFormat,
+        fields: Vec<Field>,
+        image: Option<(Shape, bool)>,
+    ) -> Result<Self> {
+        let staged = || match path {
+            "-" => Err(mistake(
+                "expected a file for this format, got standard output, which takes CSV or JSON lines",
+            )),
+            _ => Staged::create(Path::new(path)),
+        };
+        let target = || match path {
+            "-" => Ok(Target::Stdout(BufWriter::new(io::stdout()))),
+            _ => staged().map(|staged| Target::File(BufWriter::new(staged))),
+        };
+        let failed = || cannot_write(path);
+        let body = match format {
+            OutputFormat::Csv => {
+                let mut writer = csv::Writer::from_writer(target()?);
+                let names = writer.write_record(fields.iter().map(|field| &field.name));
+                names.map_err(io_error).with_context(failed)?;
+                Body::Csv(Box::new(writer))
+            }
+            OutputFormat::JsonLines => Body::JsonLines(target()?),
+            OutputFormat::Npy => {
+                if let Some(text) = fields.iter().find(|field| field.kind == FieldKind::Text) {
+                    let name = &text.name;
+                    let message = format!(
+                        "{path}: NPY holds numbers only, and column '{name}' is text; use CSV or JSON lines"
+                    );
+                    return Err(mistake(message));
+                }
+                let double = fields
+                    .iter()
+                    .any(|field| matches!(field.kind, FieldKind::Double | FieldKind::Whole));
+                let shape = image
+                    .map(|(shape, _)| shape)
+                    .filter(|shape| shape.numbers() == fields.len());
+                let writer = NpyWriter::new(BufWriter::new(staged()?), double, fields.len(), shape);
+                Body::Npy(writer.with_context(failed)?)
+            }
+            OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, staged()?),
+            OutputFormat::Parquet => {
+                Body::Parquet(Box::new(ParquetWriter::create(path, staged()?, &fields)?))
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            fields,
+            body,
+        })
+    }
+
+    /// Writes a row: one value for each column.
+    pub fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
+        debug_assert_eq!(values.len(), self.fields.len());
+        let path = &self.path;
+        let failed = || cannot_write(path);
+        let shown = values
+            .iter()
+            .zip(&self.fields)
+            .map(|(value, field)| (value.shown(&field.kind), field));
+        match &mut self.body {
+            Body::Csv(out) => {
+                let cells = shown.map(|(value, _)| match value {
+                    Value::Missing => String::new(),
+                    Value::Single(number) => number.to_string(),
+                    Value::Double(number) => number.to_string(),
+                    Value::Whole(number) => number.to_string(),
+                    Value::Text(text) => text.to_owned(),
+                    Value::Json(text) => plain_json(text).unwrap_or_default(),
+                });
+                out.write_record(cells)
+                    .map_err(io_error)
+                    .with_context(failed)
+            }
+            Body::JsonLines(out) => json_line(out, shown).with_context(failed),
+            Body::Npy(out) => values
+                .iter()
+                .try_for_each(|value| out.push(value.number()))
+                .with_context(failed),
+            Body::Png(grid, _) => values
+                .iter()
+                .try_for_each(|value| grid.push(value.number())),
+            Body::Parquet(out) => out.row(values),
+        }
+    }
+
+    /// Writes rows of plain numbers.
+    pub fn numbers(&mut self, values: &[f32]) -> Result<()> {
+        let mut cells = Vec::new();
+        for row in values.chunks_exact(self.fields.len()) {
+            cells.clear();
+            cells.extend(row.iter().map(|&number| Value::Single(number)));
+            self.row(&cells)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and puts the file in its place.
+    pub fn finish(self) -> Result<()> {
+        let path = self.path;
+        let failed = || cannot_write(&path);
+        let mut target = match self.body {
+            Body::Csv(out) => out
+                .into_inner()
+                .map_err(|error| error.into_error())
+                .with_context(failed)?,
+            Body::JsonLines(out) => out,
+            Body::Npy(out) => Target::File(out.finish().with_context(failed)?),
+            Body::Png(grid, mut staged) => {
+                let mut out = BufWriter::new(&mut staged);
+                grid.finish(&mut out)?;
+                out.flush().with_context(failed)?;
+                drop(out);
+                return staged.commit();
+            }
+            Body::Parquet(out) => return out.finish()?.commit(),
+        };
+        target.flush().with_context(failed)?;
+        match target {
+            Target::Stdout(_) => Ok(()),
+            Target::File(out) => out
+                .into_inner()
+                .map_err(|error| error.into_error())
+                .with_context(failed)?
+                .commit(),
+        }
+    }
+}
+
+fn cannot_write(path: &str) -> String {
+    format!(
+        "cannot write {}",
+        if path == "-" { "standard output" } else { path }
+    )
+}
+
+/// The error of the system inside one of the csv crate, which hides it from those who look for a closed pipe.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+fn json_line<'a>(
+    out: &mut Target,
+    cells: impl Iterator<Item = (Value<'a>, &'a Field)>,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    for (i, (value, field)) in cells.enumerate() {
+        line.push(if i == 0 { b'{' } else { b',' });
+        serde_json::to_writer(&mut line, &field.name)?;
+        line.push(b':');
+        match value {
+            Value::Missing => line.extend(b"null"),
+            Value::Single(number) => serde_json::to_writer(&mut line, &number)?,
+            Value::Double(number) => serde_json::to_writer(&mut line, &number)?,
+            Value::Whole(number) => serde_json::to_writer(&mut line, &number)?,
+            // A number stays as it was written, if JSON can say it so.
+            Value::Text(text) if field.kind == FieldKind::Double => {
+                match serde_json::from_str::<serde_json::Number>(text) {
+                    Ok(_) => line.extend(text.trim().as_bytes()),
+                    Err(_) => serde_json::to_writer(&mut line, text)?,
+                }
+            }
+            Value::Text(text) => serde_json::to_writer(&mut line, text)?,
+            Value::Json(text) => line.extend(text.as_bytes()),
+        }
+    }
+    line.extend(b"}\n");
+    out.write_all(&line)
+}
+
+/// The columns of a data set, for an output of the same kind.
+pub fn fields_of(layout: &Layout) -> Vec<Field> {
+    let kind = |column: usize| match layout.columns.get(column).map(|column| &column.kind) {
+        Some(ColumnKind::Categorical(names)) => FieldKind::Category(names.clone()),
+        _ => FieldKind::Single,
+    };
+    (0..layout.width)
+        .map(|column| Field::new(layout.name(column), kind(column)))
+        .collect()
+}
+
+/// The column of classes in an output.
+pub fn label_field(name: &str, layout: &Layout) -> Field {
+    let kind = if layout.classes.is_empty() {
+        FieldKind::Whole
+    } else {
+        FieldKind::Category(layout.classes.clone())
+    };
+    Field::new(name, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Column, Request};
+    use std::fs;
+
+    fn fields() -> Vec<Field> {
+        vec![
+            Field::new("name", FieldKind::Text),
+            Field::new("p", FieldKind::Single),
+            Field::new("log p", FieldKind::Double),
+            Field::new("n", FieldKind::Whole),
+            Field::new("class", FieldKind::Category(vec!["a".into(), "b,c".into()])),
+        ]
+    }
+
+    fn written(name: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name).display().to_string();
+        let mut out =
+            Output::create(&path, OutputFormat::of(&path).unwrap(), fields(), None).unwrap();
+        let third = -1.0 / 3.0;
+        out.row(&[
+            Value::Text("x \"y\""),
+            Value::Single(0.1),
+            Value::Double(third),
+            Value::Whole(-4),
+            Value::Single(1.0),
+        ])
+        .unwrap();
+        out.row(&[
+            Value::Missing,
+            Value::Single(f32::NAN),
+            Value::Double(f64::NAN),
+            Value::Missing,
+            Value::Missing,
+        ])
+        .unwrap();
+        assert!(
+            !Path::new(&path).exists(),
+            "nothing is there before it is finished"
+        );
+        out.finish().unwrap();
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn text_formats() {
+        insta::assert_snapshot!(written("a.csv"), @r#"
+        name,p,log p,n,class
+        "x ""y""",0.1,-0.3333333333333333,-4,"b,c"
+        ,,,,
+        "#);
+        insta::assert_snapshot!(written("a.jsonl"), @r#"
+        {"name":"x \"y\"","p":0.1,"log p":-0.3333333333333333,"n":-4,"class":"b,c"}
+        {"name":null,"p":null,"log p":null,"n":null,"class":null}
+        "#);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let colour = ColumnKind::Categorical(vec!["blue".into(), "red".into()]);
+        let columns = vec![
+            Column {
+                name: "x".into(),
+                kind: ColumnKind::Numeric,
+            },
+            Column {
+                name: "colour".into(),
+                kind: colour,
+            },
+        ];
+        let layout = Layout {
+            width: 2,
+            columns,
+            ..Layout::default()
+        };
+        let values = [0.25, 1.0, f32::NAN, 0.0, 7.0, f32::NAN];
+        let folder = tempfile::tempdir().unwrap();
+        for ending in ["csv", "jsonl", "npy"] {
+            let path = folder
+                .path()
+                .join(format!("a.{ending}"))
+                .display()
+                .to_string();
+            let format = OutputFormat::of(&path).unwrap();
+            let mut out = Output::create(&path, format, fields_of(&layout), None).unwrap();
+            out.numbers(&values).unwrap();
+            out.finish().unwrap();
+            let request = Request {
+                model: Some(layout.clone()),
+                ..Request::default()
+            };
+            let table = crate::read(&path, &request).unwrap();
+            let same = |a: &f32, b: &f32| a == b || a.is_nan() && b.is_nan();
+            assert!(
+                table.values.iter().zip(&values).all(|(a, b)| same(a, b)),
+                "{ending}: {:?}",
+                table.values
+            );
+        }
+    }
+
+    #[test]
+    fn images_stay_images() {
+        let shape = Shape {
+            height: 1,
+            width: 2,
+            channels: 1,
+        };
+        let layout = Layout::unnamed(2, Some(shape));
+        let folder = tempfile::tempdir().unwrap();
+        for ending in ["npy", "png"] {
+            let path = folder
+                .path()
+                .join(format!("a.{ending}"))
+                .display()
+                .to_string();
+            let format = OutputFormat::of(&path).unwrap();
+            let mut out =
+                Output::create(&path, format, fields_of(&layout), Some((shape, false))).unwrap();
+            out.numbers(&[3.0, 250.0]).unwrap();
+            out.finish().unwrap();
+            let table = crate::read(&path, &Request::default()).unwrap();
+            assert_eq!(
+                (table.layout.shape, table.values),
+                (Some(shape), vec![3.0, 250.0]),
+                "{ending}"
+            );
+        }
+    }
+
+    #[test]
+    fn nonsense_is_named_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let says = |name: &str| {
+            let path = folder.path().join(name).display().to_string();
+            let made = OutputFormat::of(&path)
+                .and_then(|format| Output::create(&path, format, fields(), None));
+            made.err()
+                .unwrap()
+                .to_string()
+                .replace(&folder.path().display().to_string(), "~")
+        };
+        assert_eq!(
+            says("a.xlsx"),
+            "~/a.xlsx: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"
+        );
+        assert_eq!(
+            says("a.npy"),
+            "~/a.npy: NPY holds numbers only, and column 'name' is text; use CSV or JSON lines"
+        );
+        assert_eq!(
+            says("a.png"),
+            "~/a.png: expected images, got rows of 5 numbers; use CSV or NPY"
+        );
+        assert!(says("none/a.csv").starts_with("cannot write ~/none/a.csv: there is no folder"));
+        let error = Output::create("-", OutputFormat::Npy, vec![], None)
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(
+            error,
+            "expected a file for this format, got standard output, which takes CSV or JSON lines"
+        );
+        let path = folder.path().join("a.csv").display().to_string();
+        drop(Output::create(&path, OutputFormat::Csv, fields(), None).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    #[test]
+    fn without_parquet_a_message_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet").display().to_string();
+        let error = Output::create(&path, OutputFormat::Parquet, fields(), None)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(
+            "this build has no Parquet; build it with `cargo build --release --features parquet`"
+        ));
+        fs::write(&path, "PAR1").unwrap();
+        let error = crate::read(&path, &Request::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("a.parquet: this build has no Parquet"),
+            "{error}"
+        );
+    }
+}

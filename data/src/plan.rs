@@ -1,0 +1,532 @@
+//! What is to be trained: a preset, a TOML file, or what suits the data.
+//!
+//! ```toml
+//! preset = "mnist-ht"        # or [image], or [columns], or none of them: what suits the data
+//!
+//! [image]                    # patch, frame, grid_shift, components, leaf_sharing, kind as the engine's ImageSpec
+//! components = 32
+//! [[image.levels]]
+//! window = [2, 2]
+//! channels = 64
+//! sharing = "own"            # "shared", or { pattern = [2, 2] }
+//!
+//! [columns]                  # like [image], it may come many times as [[columns]]: several trees under one class root
+//! components = 16
+//! channels = [32, 64]        # of each level; the last serves all above
+//! groups = [["height", "weight"], ["age"]]     # without it the order is learned
+//!
+//! [settings]                 # the engine's Settings; what is left out is the preset's, or what suits the data
+//! steps = 2000
+//! ```
+
+use crate::error::data_hint;
+use crate::error::{file_error, mistake};
+use crate::layout::Table;
+use crate::layout::some_of;
+use crate::table_checks;
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+use std::fs;
+use std::marker::PhantomData;
+use std::path::Path;
+use sumout::model::Scaling;
+use sumout::recipes::images;
+use sumout::recipes::presets::{PRESETS, Preset, preset};
+use sumout::recipes::tables::{ColumnPlan, settings, standardise};
+use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::training::settings::Settings;
+
+/// A TOML file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plan {
+    preset: Option<String>,
+    #[serde(deserialize_with = "one_or_more")]
+    image: Vec<ImageTable>,
+    #[serde(deserialize_with = "one_or_more")]
+    columns: Vec<ColumnTable>,
+    settings: toml::Table,
+    #[serde(skip)]
+    name: String,
+}
+
+/// Two numbers and no more: left to itself, the reader of TOML takes the first two of three.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Vec<usize>")]
+struct Two((usize, usize));
+
+impl TryFrom<Vec<usize>> for Two {
+    type Error = String;
+
+    fn try_from(list: Vec<usize>) -> Result<Self, String> {
+        match list[..] {
+            [down, right] => Ok(Self((down, right))),
+            _ => Err(format!("expected two numbers, got {}", list.len())),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ImageTable {
+    patch: Option<Two>,
+    frame: Option<Two>,
+    grid_shift: Option<Two>,
+    components: Option<usize>,
+    leaf_sharing: Option<Sharing>,
+    kind: Option<Kind>,
+    levels: Option<Vec<LevelTable>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LevelTable {
+    window: Two,
+    channels: usize,
+    sharing: Sharing,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ColumnTable {
+    components: Option<usize>,
+    channels: Option<Vec<usize>>,
+    window: Option<usize>,
+    groups: Option<Vec<Vec<String>>>,
+}
+
+/// `[name]` or several `[[name]]`.
+fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct OneOrMore<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMore<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table, or several of them")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<T>, A::Error> {
+            Ok(vec![T::deserialize(MapAccessDeserializer::new(map))?])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Vec<T>, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(list))
+        }
+    }
+    deserializer.deserialize_any(OneOrMore(PhantomData))
+}
+
+impl Plan {
+    /// What the user named: nothing, a preset or a TOML file.
+    pub fn read(named: Option<&str>) -> Result<Self> {
+        let Some(named) = named else {
+            return Ok(Self::default());
+        };
+        let path = Path::new(named);
+        if PRESETS.iter().any(|(name, _)| *name == named) && !path.exists() {
+            return Ok(Self {
+                preset: Some(named.into()),
+                name: named.into(),
+                ..Self::default()
+            });
+        }
+        if !path.exists() {
+            let presets = PRESETS.map(|(name, _)| name).join(", ");
+            return Err(mistake(format!(
+                "expected a TOML file or a preset ({presets}), got '{named}'"
+            )));
+        }
+        let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            mistake(format!(
+                "{named}: expected a TOML file, got bytes that are not text"
+            ))
+        })?;
+        if let Some(hint) = data_hint([named].into_iter()) {
+            return Err(mistake(format!(
+                "{named}: expected a TOML file or a preset, got data; {hint}"
+            )));
+        }
+        Self::parse(&text, named)
+    }
+
+    /// From the text of a TOML file; errors say its name.
+    pub fn parse(text: &str, name: &str) -> Result<Self> {
+        let wrong =
+            |error: toml::de::Error| mistake(format!("{name}: {}", error.to_string().trim_end()));
+        let plan: Self = toml::from_str(text).map_err(wrong)?;
+        #[derive(Deserialize)]
+        struct SettingsAlone {
+            #[serde(default)]
+            #[allow(dead_code, reason = "read for its errors, which know their line")]
+            settings: Settings,
+        }
+        toml::from_str::<SettingsAlone>(text).map_err(wrong)?;
+        let structures = [
+            plan.preset.is_some(),
+            !plan.image.is_empty(),
+            !plan.columns.is_empty(),
+        ];
+        if structures.iter().filter(|&&there| there).count() > 1 {
+            return Err(mistake(format!(
+                "{name}: expected one of preset, [image] and [columns], got more"
+            )));
+        }
+        Ok(Self {
+            name: name.into(),
+            ..plan
+        })
+    }
+
+    /// Structure, settings and scaling for these data.
+    pub fn for_data(&self, table: &Table) -> Result<Preset> {
+        let mut found = self.structure(table)?;
+        found.settings = self.settings_over(&found.settings)?;
+        let (wanted, got) = (found.structure.width(), table.layout.width);
+        if wanted != got {
+            return Err(mistake(format!(
+                "{}: expected rows of {wanted} numbers, got {got}",
+                self.name
+            )));
+        }
+        let (wanted, got) = (found.structure.classes, table.classes().max(1));
+        if wanted != got {
+            return Err(mistake(format!(
+                "{}: expected {wanted} classes, got {got} in the data",
+                self.name
+            )));
+        }
+        Ok(found)
+    }
+
+    fn structure(&self, table: &Table) -> Result<Preset> {
+        let (rows, classes) = (table.rows(), table.classes().max(1));
+        if let Some(name) = &self.preset {
+            return Ok(Preset {
+                scaling: images::scaling(&table.values),
+                ..preset(name)?
+            });
+        }
+        if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
+            let mut specs = vec![
+                images::spec(shape.height, shape.width, shape.channels);
+                self.image.len().max(1)
+            ];
+            specs
+                .iter_mut()
+                .zip(&self.image)
+                .for_each(|(spec, image)| image.change(spec));
+            let real = specs[0].kind == Kind::Gaussian;
+            let scaling = if real {
+                images::scaling(&table.values)
+            } else {
+                Scaling::default()
+            };
+            let structure =
+                Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
+            return Ok(Preset {
+                structure,
+                settings: images::settings(rows),
+                scaling,
+            });
+        }
+        if !self.image.is_empty() {
+            let message = format!(
+                "{}: [image] expects images, got a table of {} columns",
+                self.name, table.layout.width
+            );
+            return Err(mistake(message));
+        }
+        let kinds = table_checks::kinds(&table.layout);
+        let mut plans = vec![ColumnPlan::for_rows(rows); self.columns.len().max(1)];
+        for (plan, columns) in plans.iter_mut().zip(&self.columns) {
+            columns.change(plan, table, &self.name)?;
+        }
+        let structure =
+            column_trees(&plans, &kinds, table, classes).map_err(|error| self.wrong(error))?;
+        Ok(Preset {
+            structure,
+            settings: settings(&kinds, &table.values),
+            scaling: standardise(&kinds, &table.values),
+        })
+    }
+
+    /// An error of the engine with the file that caused it, if there is one.
+    fn wrong(&self, error: sumout::Error) -> anyhow::Error {
+        let error = anyhow::Error::new(error);
+        if self.name.is_empty() {
+            error
+        } else {
+            error.context(self.name.clone())
+        }
+    }
+
+    /// The settings of the file laid over others.
+    fn settings_over(&self, base: &Settings) -> Result<Settings> {
+        let mut all = serde_json::to_value(base)?;
+        for (key, value) in &self.settings {
+            if let Some(number) = value.as_float().filter(|number| !number.is_finite()) {
+                return Err(mistake(format!(
+                    "{}: {key}: expected a finite number, got {number}",
+                    self.name
+                )));
+            }
+            let value = serde_json::to_value(value)?;
+            match (&mut all[key], &value) {
+                (serde_json::Value::Object(old), serde_json::Value::Object(new))
+                    if key == "leaves" =>
+                {
+                    old.extend(new.clone());
+                }
+                (old, _) => *old = value,
+            }
+        }
+        serde_json::from_value(all).with_context(|| format!("{}: settings", self.name))
+    }
+}
+
+/// A tree for each plan, side by side.
+fn column_trees(
+    plans: &[ColumnPlan],
+    kinds: &[Kind],
+    table: &Table,
+    classes: usize,
+) -> sumout::Result<Structure> {
+    let mut structure = plans[0].structure(kinds, &table.values, classes)?;
+    for plan in &plans[1..] {
+        structure
+            .trees
+            .extend(plan.structure(kinds, &table.values, classes)?.trees);
+    }
+    structure.check()?;
+    Ok(structure)
+}
+
+impl ImageTable {
+    fn change(&self, spec: &mut ImageSpec) {
+        let level = |l: &LevelTable| LevelSpec {
+            window: l.window.0,
+            channels: l.channels,
+            sharing: l.sharing,
+        };
+        let levels = self
+            .levels
+            .as_ref()
+            .map(|levels| levels.iter().map(level).collect());
+        spec.patch = self.patch.map_or(spec.patch, |two| two.0);
+        spec.frame = self.frame.map_or(spec.frame, |two| two.0);
+        spec.grid_shift = self.grid_shift.map_or(spec.grid_shift, |two| two.0);
+        spec.components = self.components.unwrap_or(spec.components);
+        spec.leaf_sharing = self.leaf_sharing.unwrap_or(spec.leaf_sharing);
+        spec.kind = self.kind.unwrap_or(spec.kind);
+        // Other patches need other levels to become one node.
+        let side =
+            |frame: usize, shift: usize, patch: usize| (frame + shift).div_ceil(patch.max(1));
+        let (down, right) = (
+            side(spec.frame.0, spec.grid_shift.0, spec.patch.0),
+            side(spec.frame.1, spec.grid_shift.1, spec.patch.1),
+        );
+        spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
+    }
+}
+
+impl ColumnTable {
+    fn change(&self, plan: &mut ColumnPlan, table: &Table, file: &str) -> Result<()> {
+        plan.components = self.components.unwrap_or(plan.components);
+        plan.channels = self
+            .channels
+            .clone()
+            .unwrap_or_else(|| plan.channels.clone());
+        plan.window = self.window.unwrap_or(plan.window);
+        let Some(groups) = &self.groups else {
+            return Ok(());
+        };
+        let names: Vec<String> = (0..table.layout.width)
+            .map(|column| table.layout.name(column))
+            .collect();
+        let column = |wanted: &String| {
+            let found = names.iter().position(|name| name == wanted);
+            let missing = || {
+                mistake(format!(
+                    "{file}: groups: expected {}, got '{wanted}'",
+                    some_of(&names)
+                ))
+            };
+            found.map(|column| column as u32).ok_or_else(missing)
+        };
+        let group = |group: &Vec<String>| group.iter().map(column).collect::<Result<Vec<_>>>();
+        plan.groups = Some(groups.iter().map(group).collect::<Result<_>>()?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Column, ColumnKind, Layout, Shape};
+
+    fn image() -> Table {
+        let shape = Shape {
+            height: 4,
+            width: 4,
+            channels: 1,
+        };
+        Table {
+            layout: Layout::unnamed(16, Some(shape)),
+            values: vec![0.0; 32],
+            labels: Some(vec![0, 1]),
+        }
+    }
+
+    fn columns() -> Table {
+        let columns = ["a", "b", "c"].map(|name| Column {
+            name: name.into(),
+            kind: ColumnKind::Numeric,
+        });
+        let layout = Layout {
+            width: 3,
+            columns: columns.to_vec(),
+            ..Layout::default()
+        };
+        Table {
+            layout,
+            values: vec![0.0; 6],
+            labels: Some(vec![0, 1]),
+        }
+    }
+
+    fn says(text: &str, table: &Table) -> String {
+        let error = Plan::parse(text, "p.toml")
+            .and_then(|plan| plan.for_data(table))
+            .unwrap_err();
+        assert!(crate::error::is_users(&error), "{error:#}");
+        format!("{error:#}")
+    }
+
+    #[test]
+    fn settings_lie_over_the_defaults() {
+        let text = "[settings]\nsteps = 7\nrule = \"em\"\nleaves = { rounds = 3 }\n[settings.schedule]\nlinear = { from = 5 }";
+        let settings = Plan::parse(text, "p.toml")
+            .unwrap()
+            .for_data(&columns())
+            .unwrap()
+            .settings;
+        let usual = sumout::recipes::tables::settings(&[Kind::Gaussian; 3], &columns().values);
+        let wanted = Settings {
+            steps: 7,
+            rule: sumout::training::optimizer::Rule::Em,
+            schedule: sumout::training::optimizer::Schedule::Linear { from: 5 },
+            leaves: sumout::training::leaf_init::LeafStart {
+                rounds: 3,
+                ..usual.leaves
+            },
+            ..usual
+        };
+        assert_eq!(settings, wanted);
+    }
+
+    #[test]
+    fn structures_are_as_the_file_says() {
+        let text = "[image]\npatch = [1, 2]\nframe = [4, 4]\ncomponents = 3\n[[image.levels]]\nwindow = [9, 9]\n\
+                    channels = 5\nsharing = { pattern = [2, 2] }";
+        let structure = Plan::parse(text, "p.toml")
+            .unwrap()
+            .for_data(&image())
+            .unwrap()
+            .structure;
+        let tree = &structure.trees[0];
+        assert_eq!(
+            (
+                tree.positions.len(),
+                tree.components,
+                tree.levels[0].matrices()
+            ),
+            (8, 3, 4)
+        );
+        let text = "[columns]\ncomponents = 4\nchannels = [6, 7]\nwindow = 2\ngroups = [[\"b\"], [\"c\"], [\"a\"]]";
+        let structure = Plan::parse(text, "p.toml")
+            .unwrap()
+            .for_data(&columns())
+            .unwrap()
+            .structure;
+        let inputs: Vec<u32> = structure.trees[0]
+            .positions
+            .iter()
+            .flat_map(|p| p.inputs.clone())
+            .collect();
+        assert_eq!(
+            (inputs, structure.trees[0].top_channels()),
+            (vec![1, 2, 0], 7)
+        );
+    }
+
+    #[test]
+    fn several_trees_stand_side_by_side() {
+        let trees = |text: &str, table: &Table| {
+            let structure = Plan::parse(text, "p.toml")
+                .unwrap()
+                .for_data(table)
+                .unwrap()
+                .structure;
+            structure
+                .trees
+                .iter()
+                .map(|tree| (tree.positions.len(), tree.components))
+                .collect::<Vec<_>>()
+        };
+        let text = "[[image]]\ncomponents = 3\n[[image.levels]]\nwindow = [9, 9]\nchannels = 5\nsharing = \"own\"\n\
+                    [[image]]\ngrid_shift = [1, 1]\ncomponents = 2";
+        assert_eq!(trees(text, &image()), [(16, 3), (25, 2)]);
+        let text = "[[columns]]\ncomponents = 4\n[[columns]]\ngroups = [[\"b\", \"a\"], [\"c\"]]\ncomponents = 7";
+        assert_eq!(trees(text, &columns()), [(3, 4), (2, 7)]);
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let of_image = [
+            "[settings]\nstepz = 5",
+            "presett = \"x\"",
+            "[image]\npatches = [1, 1]",
+            "preset = \"mnist\"",
+            "[settings]\nrate = nan",
+            "[image]\npatch = [1, 1, 1]",
+            "[image]\n[[image.levels]]\nwindow = [2, 2, 2]\nchannels = 4\nsharing = \"own\"",
+            "[image]\nleaf_sharing = { pattern = [2, 2, 2] }",
+            "[image]\nframe = [4]",
+        ];
+        let more = [
+            "preset = \"mnist-ht\"",
+            "preset = \"mnist-ht\"\n[columns]",
+            "[image]\nlevels = []",
+        ];
+        let of_columns = [
+            "[image]",
+            "[columns]\ngroups = [[\"d\"]]",
+            "[columns]\ngroups = [[\"a\"]]",
+        ];
+        let others = [
+            "columns = 7",
+            "[[columns]]\n[[columns]]\nchannel = 3",
+            "[settings]\nsteps = -1",
+            "[settings]\nsteps = 0.5",
+            "steps = ",
+        ];
+        let mut all = String::new();
+        for (texts, table) in [
+            (&of_image[..], image()),
+            (&more, image()),
+            (&of_columns, columns()),
+            (&others, columns()),
+        ] {
+            texts
+                .iter()
+                .for_each(|text| all.push_str(&format!("{text}\n> {}\n\n", says(text, &table))));
+        }
+        insta::assert_snapshot!(all);
+    }
+}

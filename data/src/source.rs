@@ -1,0 +1,293 @@
+//! Where bytes come from: a file, memory or standard input, with gzip undone on the way.
+//!
+//! A header can claim any size. What it claims is compared with what the file can hold ([`Input::justified`]), and
+//! memory is taken only as bytes really arrive.
+
+use crate::error::{file_error, mistake};
+use anyhow::Result;
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One byte of a deflate stream stands for at most this many.
+pub const MOST_INFLATION: u64 = 1032;
+
+/// Most bytes of a row of text. A row is held in memory, and without a bound a line that never ends would fill it.
+pub const LONGEST_ROW: u64 = 64 << 20;
+
+/// What is said of a longer one.
+pub fn row_too_long() -> String {
+    format!(
+        "expected rows of at most {} MiB, got more",
+        LONGEST_ROW >> 20
+    )
+}
+
+/// What is read, and how to open it again.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// Bytes that are in memory already.
+    Memory {
+        /// What messages call it.
+        name: String,
+        /// All of it.
+        bytes: Arc<[u8]>,
+    },
+    /// Standard input, which can be read only once.
+    Stdin,
+}
+
+impl Origin {
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Memory { name, .. } => name.clone(),
+            Self::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    /// Starts reading.
+    pub fn open(&self) -> Result<Input> {
+        let (reader, length): (Box<dyn BufRead + Send>, _) = match self {
+            Self::File(path) => {
+                let fails = |error| file_error("read", path, error);
+                let file = File::open(path).map_err(fails)?;
+                let about = file.metadata().map_err(fails)?;
+                if about.is_dir() {
+                    return Err(mistake(format!(
+                        "cannot read {}: it is a folder",
+                        path.display()
+                    )));
+                }
+                // A pipe does not say how much will come.
+                let length = if about.is_file() {
+                    about.len()
+                } else {
+                    u64::MAX
+                };
+                (Box::new(BufReader::with_capacity(1 << 16, file)), length)
+            }
+            Self::Memory { bytes, .. } => {
+                (Box::new(Cursor::new(bytes.clone())), bytes.len() as u64)
+            }
+            Self::Stdin => (Box::new(BufReader::new(io::stdin())), u64::MAX),
+        };
+        Input::new(self.name(), reader, length)
+    }
+
+    /// The same bytes, but from where they can be read twice: a pipe is read into memory.
+    pub fn reopenable(&self) -> Result<Self> {
+        match self {
+            Self::File(path) if path.is_file() || !path.exists() => Ok(self.clone()),
+            Self::Memory { .. } => Ok(self.clone()),
+            Self::File(_) | Self::Stdin => {
+                let mut input = self.open()?;
+                let bytes = input.rest()?;
+                Ok(Self::Memory {
+                    name: self.name(),
+                    bytes: bytes.into(),
+                })
+            }
+        }
+    }
+}
+
+/// Bytes being read, gzip already undone.
+pub struct Input {
+    /// What messages call it.
+    pub name: String,
+    /// The most bytes that can still come, by the size of the file.
+    pub justified: u64,
+    reader: Box<dyn BufRead + Send>,
+}
+
+impl Input {
+    /// Looks at the first bytes and undoes gzip if it is that.
+    pub fn new(name: String, mut reader: Box<dyn BufRead + Send>, length: u64) -> Result<Self> {
+        let zipped = reader
+            .fill_buf()
+            .map_err(|error| damaged(&name, error))?
+            .starts_with(&[0x1f, 0x8b]);
+        if !zipped {
+            return Ok(Self {
+                name,
+                justified: length,
+                reader,
+            });
+        }
+        let reader = Box::new(BufReader::with_capacity(
+            1 << 16,
+            MultiGzDecoder::new(reader),
+        ));
+        Ok(Self {
+            name,
+            justified: length.saturating_mul(MOST_INFLATION),
+            reader,
+        })
+    }
+
+    /// Bytes that stand as they are, at most `justified` of them.
+    pub fn plain(name: String, reader: Box<dyn BufRead + Send>, justified: u64) -> Self {
+        Self {
+            name,
+            justified,
+            reader,
+        }
+    }
+
+    /// Exactly `count` bytes into `buffer`, which is emptied first.
+    pub fn fill(&mut self, buffer: &mut Vec<u8>, count: usize, what: &str) -> Result<()> {
+        buffer.clear();
+        buffer.reserve(count.min(1 << 16));
+        let read = (&mut self.reader).take(count as u64).read_to_end(buffer);
+        read.map_err(|error| damaged(&self.name, error))?;
+        if buffer.len() < count {
+            let (name, got) = (&self.name, buffer.len());
+            return Err(mistake(format!(
+                "{name}: expected {count} bytes of {what}, but the file ends after {got}"
+            )));
+        }
+        self.justified = self.justified.saturating_sub(count as u64);
+        Ok(())
+    }
+
+    /// Exactly N bytes.
+    pub fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N]> {
+        let mut buffer = Vec::new();
+        self.fill(&mut buffer, N, what)?;
+        let mut array = [0; N];
+        array.copy_from_slice(&buffer);
+        Ok(array)
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader
+            .read_to_end(&mut bytes)
+            .map_err(|error| damaged(&self.name, error))?;
+        Ok(bytes)
+    }
+
+    /// The next bytes without taking them; none at the end.
+    pub fn peek(&mut self) -> Result<&[u8]> {
+        self.reader
+            .fill_buf()
+            .map_err(|error| damaged(&self.name, error))
+    }
+
+    /// Checks that nothing follows. For gzip this is also where its checksum is looked at.
+    pub fn expect_end(&mut self, what: &str) -> Result<()> {
+        if self.peek()?.is_empty() {
+            return Ok(());
+        }
+        Err(mistake(format!(
+            "{}: expected the file to end after {what}, but more follows",
+            self.name
+        )))
+    }
+
+    /// The reader itself.
+    pub fn into_reader(self) -> Box<dyn BufRead + Send> {
+        self.reader
+    }
+}
+
+/// An error while reading: bytes that make no sense are the file's fault, the rest is the machine's.
+pub fn damaged(name: &str, error: io::Error) -> anyhow::Error {
+    use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, UnexpectedEof};
+    match error.kind() {
+        InvalidData | InvalidInput | UnexpectedEof | IsADirectory => {
+            mistake(format!("{name}: damaged: {error}"))
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot read {name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+
+    fn memory(bytes: &[u8]) -> Origin {
+        Origin::Memory {
+            name: "test".into(),
+            bytes: bytes.into(),
+        }
+    }
+
+    fn zipped(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_is_undone_and_its_end_checked() {
+        let whole = zipped(b"some bytes");
+        let mut input = memory(&whole).open().unwrap();
+        assert_eq!(&input.array::<10>("text").unwrap(), b"some bytes");
+        input.expect_end("the text").unwrap();
+        for cut in 2..whole.len() {
+            let read = memory(&whole[..cut])
+                .open()
+                .and_then(|mut input| input.rest());
+            assert!(
+                read.unwrap_err().to_string().starts_with("test: damaged: "),
+                "cut at {cut}"
+            );
+        }
+        let mut wrong = whole.clone();
+        *wrong.iter_mut().rev().nth(5).unwrap() ^= 1; // in the checksum
+        assert!(memory(&wrong).open().unwrap().rest().is_err());
+    }
+
+    #[test]
+    fn a_short_file_and_a_long_one() {
+        let mut input = memory(b"abc").open().unwrap();
+        let error = input.array::<4>("magic number").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "test: expected 4 bytes of magic number, but the file ends after 3"
+        );
+        let mut input = memory(b"abc").open().unwrap();
+        input.array::<2>("x").unwrap();
+        let error = input.expect_end("2 rows").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "test: expected the file to end after 2 rows, but more follows"
+        );
+    }
+
+    #[test]
+    fn a_claim_takes_no_memory() {
+        let mut buffer = Vec::new();
+        assert!(
+            memory(b"abc")
+                .open()
+                .unwrap()
+                .fill(&mut buffer, usize::MAX >> 1, "rows")
+                .is_err()
+        );
+        assert!(buffer.capacity() <= 1 << 17);
+    }
+
+    #[test]
+    fn files_that_are_not_there() {
+        let error = Origin::File("no/such/file".into()).open().err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "cannot read no/such/file: there is no such file or folder"
+        );
+        assert!(crate::error::is_users(&error));
+        let folder = tempfile::tempdir().unwrap();
+        let error = Origin::File(folder.path().into()).open().err().unwrap();
+        assert!(error.to_string().ends_with("it is a folder"));
+    }
+}

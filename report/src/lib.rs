@@ -1,0 +1,12 @@
+//! Pictures, charts and the page of a report, and the baselines that it compares with.
+//!
+//! Modules stand in the order in which they use each other.
+
+pub mod picture;
+pub mod baselines;
+pub mod accuracy;
+pub mod chart;
+pub mod gallery;
+pub mod neurons;
+pub mod strip;
+pub mod page;

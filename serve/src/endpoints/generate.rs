@@ -1,0 +1,204 @@
+//! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that nobody sent.
+
+use crate::answers::{Block, Parts, Writer};
+use crate::endpoints::neurons::Ask;
+use crate::formats::negotiate::Format;
+use crate::limits::{Limits, MOST_SAMPLES};
+use crate::problem::Problem;
+use crate::registry::Live;
+use crate::routes::{Answered, App, Document, class_of, query};
+use crate::spool::Spool;
+use crate::worker::{Answer, Question};
+use axum::extract::{Request, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Channels shown of a node.
+const MOST_CHANNELS: usize = 32;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SampleQuery {
+    model: Option<String>,
+    class: Option<String>,
+    count: Option<usize>,
+    seed: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExplainQuery {
+    model: Option<String>,
+    tree: Option<usize>,
+    level: usize,
+    node: usize,
+    channel: Option<usize>,
+    channels: Option<usize>,
+    how: Option<String>,
+    count: Option<usize>,
+    seed: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExamplesQuery {
+    model: Option<String>,
+    first: Option<u32>,
+    count: Option<usize>,
+}
+
+fn within(what: &str, got: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
+    match got.unwrap_or(usual) {
+        count if (1..=most).contains(&count) => Ok(count),
+        count => Err(Problem::bad(format!(
+            "{what}: expected 1 to {most}, got {count}"
+        ))),
+    }
+}
+
+async fn ask(live: &Live, question: Question, limits: &Limits) -> Result<Answer, Problem> {
+    let reply = live.engine.ask(question, Vec::new())?;
+    let late = |_| Problem::busy("the model did not answer in time; try again in a moment");
+    let answer = tokio::time::timeout(limits.patience(), reply)
+        .await
+        .map_err(late)?;
+    answer.map_err(|_| Problem::ours("the model has stopped"))?
+}
+
+fn write(
+    live: &Live,
+    to: Format,
+    parts: Parts,
+    block: &Block,
+    limits: &Limits,
+) -> Result<Answered, Problem> {
+    let spool = Spool::new(limits.stream());
+    let mut writer = Writer::new(
+        to,
+        &live.name,
+        &live.columns,
+        &live.classes,
+        parts,
+        None,
+        spool,
+    )?;
+    writer.block(block)?;
+    Answered::new(writer.finish()?, to, block.rows)
+}
+
+/// `GET /v1/sample`: new rows.
+pub async fn sample(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
+    let asked: SampleQuery = query(request.uri())?;
+    let live = app.shelf.find(asked.model.as_deref())?;
+    let to = Format::accepted(request.headers(), Format::Json)?;
+    let class = asked
+        .class
+        .as_deref()
+        .map(|name| class_of(&live, name))
+        .transpose()?;
+    let count = within("count", asked.count, 16, MOST_SAMPLES)?;
+    let question = Question::Sample {
+        count,
+        class,
+        seed: asked.seed.unwrap_or(1),
+    };
+    let Answer::Samples(values, classes) = ask(&live, question, &app.limits).await? else {
+        return Err(Problem::ours("the model answered another question"));
+    };
+    let block = Block {
+        rows: count,
+        values: Some(values),
+        classes: Some(classes),
+        ..Block::default()
+    };
+    write(
+        &live,
+        to,
+        Parts {
+            values: true,
+            classes: true,
+            ..Parts::default()
+        },
+        &block,
+        &app.limits,
+    )
+}
+
+/// `GET /v1/explain`: what a node stands for.
+pub async fn explain(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
+    let asked: ExplainQuery = query(request.uri())?;
+    let live = app.shelf.find(asked.model.as_deref())?;
+    let to = Format::accepted(request.headers(), Format::Json)?;
+    let mode = match asked.how.as_deref() {
+        None | Some("samples") => false,
+        Some("mode") => true,
+        Some(other) => {
+            let other: String = other.chars().take(40).collect();
+            return Err(Problem::bad(format!(
+                "how: expected samples or mode, got '{other}'"
+            )));
+        }
+    };
+    let ask_for = Ask {
+        tree: asked.tree.unwrap_or(0),
+        level: asked.level,
+        node: asked.node,
+        channel: asked.channel,
+        channels: within("channels", asked.channels, 8, MOST_CHANNELS)?,
+        count: within("count", asked.count, 4, 64)?,
+        mode,
+        seed: asked.seed.unwrap_or(1),
+    };
+    let Answer::Neurons(views) = ask(&live, Question::Explain(ask_for), &app.limits).await? else {
+        return Err(Problem::ours("the model answered another question"));
+    };
+    let width = live.columns.width();
+    let mut block = Block {
+        values: Some(Vec::new()),
+        channels: Some(Vec::new()),
+        ..Block::default()
+    };
+    for view in views {
+        let rows = view.rows.len() / width;
+        block.rows += rows;
+        block.values.get_or_insert_default().extend(view.rows);
+        block
+            .channels
+            .get_or_insert_default()
+            .extend(std::iter::repeat_n((view.channel, view.probability), rows));
+    }
+    write(
+        &live,
+        to,
+        Parts {
+            values: true,
+            channels: true,
+            ..Parts::default()
+        },
+        &block,
+        &app.limits,
+    )
+}
+
+/// `GET /v1/examples`: rows to try, with their labels.
+pub async fn examples(State(app): State<App>, request: Request) -> Result<Document, Problem> {
+    let asked: ExamplesQuery = query(request.uri())?;
+    let live = app.shelf.find(asked.model.as_deref())?;
+    let count = within("count", asked.count, 24, 200)?;
+    let chosen = live
+        .examples
+        .iter()
+        .skip(asked.first.unwrap_or(0) as usize)
+        .take(count);
+    let row = |(values, label): &(Vec<f32>, Option<String>)| {
+        let cell = |(column, &x): (usize, &f32)| match live.columns.categories(column) {
+            _ if x.is_nan() => Value::Null,
+            Some(names) => json!(names.get(x as usize)),
+            None => json!(x),
+        };
+        json!({ "values": values.iter().enumerate().map(cell).collect::<Vec<_>>(), "label": label })
+    };
+    Ok(Document(
+        json!({ "model": live.name, "rows": chosen.map(row).collect::<Vec<_>>() }),
+    ))
+}

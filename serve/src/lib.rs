@@ -1,0 +1,114 @@
+//! Models as a service over HTTP, with a page to try them on.
+//!
+//! Modules stand in the order in which they use each other: what problems look like, limits, logs, what a model's
+//! columns take, formats in and out, the worker of a model, models, access, endpoints, routes, connections.
+
+pub mod problem;
+pub mod limits;
+pub mod log;
+pub mod metrics;
+pub mod columns;
+pub mod spool;
+pub mod formats;
+pub mod answers;
+pub mod worker;
+pub mod registry;
+pub mod access;
+pub mod openapi;
+pub mod endpoints;
+pub mod routes;
+pub mod listen;
+
+use access::Gate;
+use anyhow::{Context, Result};
+use limits::{Limits, STREAMS};
+use log::{Level, Log};
+use metrics::Metrics;
+use registry::Shelf;
+use routes::App;
+use serde_json::json;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use sumout_data::error::mistake;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// What is served, where, and to whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Model files; NAME=FILE gives one another name than its file has.
+    pub models: Vec<String>,
+    /// Where to listen; port 0 takes any that is free.
+    pub listen: SocketAddr,
+    /// Load a model again when its file changes.
+    pub reload: bool,
+    /// Rows to try on the page.
+    pub examples: Option<String>,
+    /// The bearer token that clients must send.
+    pub token: Option<String>,
+    /// Other host names under which this machine may be reached.
+    pub allow_host: Vec<String>,
+    /// What is logged.
+    pub log: Level,
+    /// How much one client may ask for.
+    pub limits: Limits,
+}
+
+/// Serves until `stop` is true, and finishes what is under way. The first line on `out` says where.
+pub fn run(options: &Options, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
+    let metrics: Arc<Metrics> = Arc::default();
+    let log = Arc::new(Log::new(options.log));
+    let shelf = Arc::new(Shelf::new(
+        &options.models,
+        options.examples.clone(),
+        options.limits,
+        metrics.clone(),
+    )?);
+    if options.reload {
+        let (shelf, log) = (shelf.clone(), log.clone());
+        std::thread::spawn(move || shelf.watch(&log));
+    }
+    let gate = Arc::new(Gate {
+        loopback: options.listen.ip().is_loopback(),
+        hosts: options.allow_host.clone(),
+        token: options.token.clone(),
+    });
+    let streams = Arc::new(Semaphore::new(STREAMS));
+    let app = App {
+        shelf: shelf.clone(),
+        gate,
+        limits: options.limits,
+        metrics,
+        log: log.clone(),
+        streams,
+    };
+    let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(1, 4));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(async {
+        let listener = TcpListener::bind(options.listen).await;
+        let listener = listener
+            .map_err(|error| mistake(format!("cannot listen on {}: {error}", options.listen)))?;
+        let address = listener.local_addr().context("cannot listen")?;
+        log.event(
+            "listening",
+            json!({ "address": address.to_string(), "models": shelf.names() }),
+        );
+        writeln!(
+            out,
+            "serving {} on http://{address}  (open it in a browser; Ctrl-C ends it)",
+            shelf.names().join(", ")
+        )?;
+        out.flush()?;
+        let served = listen::serve(listener, routes::router(app), stop).await;
+        log.event("stopped", json!({}));
+        served
+    });
+    // Threads that still compute for clients who have left are not waited for.
+    runtime.shutdown_background();
+    std::thread::sleep(std::time::Duration::from_millis(20)); // for the last line of the log
+    served
+}

@@ -1,0 +1,65 @@
+//! The description of the API, with the models that are served filled in.
+
+use crate::registry::Live;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// All but what depends on the models.
+const TEMPLATE: &str = include_str!("openapi.json");
+
+/// The document.
+pub fn document(models: &[Arc<Live>]) -> Value {
+    let mut document: Value = serde_json::from_str(TEMPLATE).unwrap_or_default(); // a test reads it
+    document["info"]["version"] = json!(env!("CARGO_PKG_VERSION"));
+    let schemas = &mut document["components"]["schemas"];
+    schemas["Model"]["enum"] = models.iter().map(|live| json!(live.name)).collect();
+    let mut rows: Vec<Value> = Vec::new();
+    let mut classes: Vec<Value> = Vec::new();
+    for live in models {
+        let row = row(live);
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+        for class in &live.classes {
+            if !classes.contains(&json!(class)) {
+                classes.push(json!(class));
+            }
+        }
+    }
+    schemas["Row"] = if rows.len() == 1 {
+        rows.remove(0)
+    } else {
+        json!({ "anyOf": rows })
+    };
+    schemas["Class"]["enum"] = classes.into();
+    let parameters = &mut document["components"]["parameters"];
+    parameters["model"]["required"] = json!(models.len() > 1);
+    document
+}
+
+/// A row of one model: a list of its cells, or an object of named ones.
+fn row(live: &Live) -> Value {
+    let columns = &live.columns;
+    let width = columns.width();
+    let cell = |column: usize| match columns.categories(column) {
+        Some(names) => {
+            json!({ "enum": names.iter().map(|name| json!(name)).chain([json!(null)]).collect::<Vec<_>>() })
+        }
+        None if columns.is_discrete(column) => json!({ "$ref": "#/components/schemas/Code" }),
+        None => json!({ "$ref": "#/components/schemas/Number" }),
+    };
+    let mut list = json!({ "type": "array", "minItems": width, "maxItems": width });
+    if (0..width).all(|column| !columns.is_discrete(column)) {
+        list["items"] = cell(0);
+    } else {
+        list["prefixItems"] = (0..width).map(cell).collect();
+        list["items"] = json!(false);
+    }
+    if !columns.named {
+        return list;
+    }
+    let named: serde_json::Map<String, Value> = (0..width)
+        .map(|column| (columns.name(column).to_owned(), cell(column)))
+        .collect();
+    json!({ "anyOf": [list, { "type": "object", "properties": named, "additionalProperties": false }] })
+}

@@ -1,0 +1,458 @@
+//! A model at work: questions wait in a queue, one thread takes all that can be answered together, and answers them.
+//!
+//! Nothing waits for company: a batch is what has come while the one before was computed, so it is one row when there is
+//! little to do and hundreds when there is much. A queue that is full refuses at once, which costs next to nothing.
+
+use crate::endpoints::neurons;
+use crate::endpoints::neurons::{Ask, View};
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use sumout::arithmetic::math::log_sum_exp;
+use sumout::queries::impute::How;
+use sumout::queries::predictor::{Predictor, softmax_rows};
+use sumout::structure::Kind;
+use tokio::sync::oneshot;
+
+/// Rows that are answered together.
+pub const BATCH: usize = 256;
+
+/// What can be asked. Rows come with it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// P(y|x) and log P(x).
+    Score,
+    /// Holes filled; a mean with its standard deviation.
+    Fill {
+        /// With what.
+        how: How,
+        /// Supposing this class.
+        class: Option<usize>,
+        /// Of draws.
+        seed: u64,
+    },
+    /// New rows.
+    Sample {
+        /// How many.
+        count: usize,
+        /// Of this class.
+        class: Option<usize>,
+        /// Of the draws.
+        seed: u64,
+    },
+    /// What a node stands for.
+    Explain(Ask),
+}
+
+impl Question {
+    /// Whether rows of several clients may be asked about at once: the answer to a row depends on that row alone.
+    fn is_shared(&self) -> bool {
+        matches!(
+            self,
+            Self::Score
+                | Self::Fill {
+                    how: How::Mean | How::Mode,
+                    ..
+                }
+        )
+    }
+}
+
+/// What comes back.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// (n, K) and (n).
+    Scores(Vec<f64>, Vec<f64>),
+    /// (n, width), and standard deviations where they are known; NaN for a category.
+    Filled(Vec<f32>, Option<Vec<f32>>),
+    /// (count, width), and the class of each.
+    Samples(Vec<f32>, Vec<usize>),
+    /// Neurons of a node.
+    Neurons(Vec<View>),
+}
+
+/// Where an answer will be.
+pub type Reply = oneshot::Receiver<Result<Answer, Problem>>;
+
+struct Job {
+    question: Question,
+    rows: Vec<f32>,
+    reply: oneshot::Sender<Result<Answer, Problem>>,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The next question and all others like it, as far as a batch goes; nothing once the queue is closed and empty.
+    fn take(&self, width: usize) -> Option<Vec<Job>> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                let mut numbers = job.rows.len();
+                let mut batch = vec![job];
+                let mut at = 0;
+                while at < state.jobs.len()
+                    && batch[0].question.is_shared()
+                    && numbers < BATCH * width
+                {
+                    let other = &state.jobs[at];
+                    let fits = other.question == batch[0].question
+                        && numbers + other.rows.len() <= BATCH * width;
+                    match if fits { state.jobs.remove(at) } else { None } {
+                        Some(job) => {
+                            numbers += job.rows.len();
+                            batch.push(job);
+                        }
+                        None => at += 1,
+                    }
+                }
+                return Some(batch);
+            }
+            if state.closed {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+}
+
+/// A model and its thread, which ends when this is dropped and nothing waits any more.
+pub struct Engine {
+    queue: Arc<Queue>,
+    most: usize,
+    metrics: Arc<Metrics>,
+}
+
+impl Engine {
+    /// Starts the thread; at most `most` questions wait.
+    pub fn start(
+        predictor: Predictor,
+        most: usize,
+        metrics: Arc<Metrics>,
+    ) -> std::io::Result<Self> {
+        let queue = Arc::new(Queue::default());
+        let (theirs, counted) = (queue.clone(), metrics.clone());
+        let work = move || work(predictor, &theirs, &counted);
+        std::thread::Builder::new()
+            .name("engine".into())
+            .spawn(work)?;
+        Ok(Self {
+            queue,
+            most,
+            metrics,
+        })
+    }
+
+    /// Puts a question into the queue, or refuses it if the queue is full.
+    pub fn ask(&self, question: Question, rows: Vec<f32>) -> Result<Reply, Problem> {
+        let (reply, receiver) = oneshot::channel();
+        let mut state = self.queue.lock();
+        if state.jobs.len() >= self.most {
+            self.metrics.shed.fetch_add(1, Relaxed);
+            return Err(Problem::busy(
+                "too many questions are waiting for this model; try again in a moment",
+            ));
+        }
+        state.jobs.push_back(Job {
+            question,
+            rows,
+            reply,
+        });
+        drop(state);
+        self.queue.changed.notify_one();
+        Ok(receiver)
+    }
+
+    /// Questions that wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.lock().jobs.len()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.queue.lock().closed = true;
+        self.queue.changed.notify_one();
+    }
+}
+
+fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
+    let width = predictor.model().structure.width();
+    while let Some(mut jobs) = queue.take(width) {
+        jobs.retain(|job| !job.reply.is_closed()); // those who hung up need no answer
+        let Some(first) = jobs.first_mut() else {
+            continue;
+        };
+        let question = first.question.clone();
+        let sizes: Vec<usize> = jobs.iter().map(|job| job.rows.len() / width).collect();
+        let rows: Vec<f32> = match &mut jobs[..] {
+            [job] => std::mem::take(&mut job.rows),
+            all => all.iter().flat_map(|job| &job.rows).copied().collect(),
+        };
+        metrics.batch(rows.len() / width);
+        metrics.rows.fetch_add((rows.len() / width) as u64, Relaxed);
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            answer(&mut predictor, &question, &rows)
+        }));
+        match answered {
+            Ok(Ok(answer)) => {
+                let parts = split(answer, &sizes, width);
+                for (job, part) in jobs.into_iter().zip(parts) {
+                    let _ = job.reply.send(Ok(part)); // they may have hung up meanwhile
+                }
+            }
+            Ok(Err(problem)) => jobs
+                .into_iter()
+                .for_each(|job| drop(job.reply.send(Err(problem.clone())))),
+            Err(_) => {
+                // Its buffers may be in any state: start again from the weights.
+                predictor = Predictor::new(predictor.model().clone());
+                let problem = Problem::ours("the engine failed on this batch");
+                jobs.into_iter()
+                    .for_each(|job| drop(job.reply.send(Err(problem.clone()))));
+            }
+        }
+    }
+}
+
+fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Result<Answer, Problem> {
+    Ok(match question {
+        Question::Score => {
+            let mut posterior = predictor.log_joint(rows, &[(0, 0)])?;
+            let model = predictor.model();
+            let log_likelihood = posterior
+                .chunks_exact(model.structure.classes)
+                .map(log_sum_exp)
+                .collect();
+            softmax_rows(&mut posterior, &model.log_prior);
+            Answer::Scores(posterior, log_likelihood)
+        }
+        Question::Fill {
+            how: How::Mean,
+            class,
+            ..
+        } => {
+            let imputed = predictor.impute_mean(rows, *class)?;
+            let structure = &predictor.model().structure;
+            let width = structure.width();
+            // A category has none; pixels are numbers.
+            let number = |column: usize| {
+                structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian
+            };
+            let deviation = |(at, variance): (usize, &f32)| {
+                if number(at % width) {
+                    variance.sqrt()
+                } else {
+                    f32::NAN
+                }
+            };
+            Answer::Filled(
+                imputed.mean,
+                Some(imputed.variance.iter().enumerate().map(deviation).collect()),
+            )
+        }
+        Question::Fill {
+            how: How::Mode,
+            class,
+            ..
+        } => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
+        Question::Fill {
+            how: How::Sample,
+            class,
+            seed,
+        } => Answer::Filled(predictor.sample_given(rows, *class, *seed)?, None),
+        Question::Sample { count, class, seed } => {
+            let samples = predictor.sample(*count, *class, *seed)?;
+            Answer::Samples(samples.rows, samples.classes)
+        }
+        Question::Explain(ask) => Answer::Neurons(neurons::explain(predictor, ask)?),
+    })
+}
+
+/// One answer to several clients, who sent so many rows each.
+fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
+    if sizes.len() == 1 {
+        return vec![answer];
+    }
+    let mut first = 0;
+    let part = |&size: &usize| {
+        let rows = first..first + size;
+        first += size;
+        let numbers = rows.start * width..rows.end * width;
+        match &answer {
+            Answer::Scores(posterior, log_likelihood) => {
+                let classes = posterior.len() / log_likelihood.len().max(1);
+                let posterior = posterior[rows.start * classes..rows.end * classes].to_vec();
+                Answer::Scores(posterior, log_likelihood[rows].to_vec())
+            }
+            Answer::Filled(values, deviation) => {
+                let deviation = deviation.as_ref().map(|all| all[numbers.clone()].to_vec());
+                Answer::Filled(values[numbers].to_vec(), deviation)
+            }
+            other => other.clone(), // never shared
+        }
+    };
+    sizes.iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::tests::pets;
+
+    const HOLE: f32 = f32::NAN;
+
+    fn engine(most: usize) -> Engine {
+        Engine::start(Predictor::new(pets()), most, Arc::default()).unwrap()
+    }
+
+    fn scores(reply: Reply) -> (Vec<f64>, Vec<f64>) {
+        match reply.blocking_recv().unwrap().unwrap() {
+            Answer::Scores(posterior, log_likelihood) => (posterior, log_likelihood),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn everyone_gets_their_own_answer() {
+        let rows = |i: usize| -> Vec<f32> {
+            (0..1 + i % 3)
+                .flat_map(|j| [(i * j) as f32, HOLE, 1.0, HOLE])
+                .collect()
+        };
+        let mut alone = Predictor::new(pets());
+        let engine = engine(1000);
+        let replies: Vec<Reply> = (0..50)
+            .map(|i| engine.ask(Question::Score, rows(i)).unwrap())
+            .collect();
+        for (i, reply) in replies.into_iter().enumerate() {
+            let (posterior, log_likelihood) = scores(reply);
+            assert_eq!(log_likelihood, alone.log_marginal(&rows(i)).unwrap(), "{i}");
+            assert!(
+                posterior
+                    .iter()
+                    .zip(alone.posterior(&rows(i)).unwrap())
+                    .all(|(a, b)| (a - b).abs() < 1e-6)
+            );
+        }
+    }
+
+    #[test]
+    fn batches_are_of_one_kind_and_not_too_large() {
+        let queue = Queue::default();
+        let job = |question: &Question, rows: usize| {
+            let (reply, receiver) = oneshot::channel();
+            std::mem::forget(receiver);
+            Job {
+                question: question.clone(),
+                rows: vec![HOLE; 4 * rows],
+                reply,
+            }
+        };
+        let mean = |class| Question::Fill {
+            how: How::Mean,
+            class,
+            seed: 0,
+        };
+        let draw = Question::Fill {
+            how: How::Sample,
+            class: None,
+            seed: 0,
+        };
+        let asked = [
+            (Question::Score, 200),
+            (mean(None), 1),
+            (Question::Score, 100), // too many for the first batch
+            (Question::Score, 56),
+            (mean(Some(1)), 1),
+            (mean(None), 2),
+            (draw.clone(), 1),
+            (draw, 1),
+        ];
+        asked
+            .iter()
+            .for_each(|(question, rows)| queue.lock().jobs.push_back(job(question, *rows)));
+        queue.lock().closed = true;
+        let mut sizes = Vec::new();
+        while let Some(batch) = queue.take(4) {
+            sizes.push(
+                batch
+                    .iter()
+                    .map(|job| job.rows.len() / 4)
+                    .collect::<Vec<_>>(),
+            );
+        }
+        assert_eq!(
+            sizes,
+            [
+                vec![200, 56],
+                vec![1, 2],
+                vec![100],
+                vec![1],
+                vec![1],
+                vec![1]
+            ]
+        );
+    }
+
+    #[test]
+    fn a_full_queue_refuses_and_a_dropped_one_finishes() {
+        let engine = engine(2);
+        let many = vec![HOLE; 4 * 4000]; // to answer them takes longer than to ask fifty times
+        let replies: Vec<_> = (0..50)
+            .map(|_| engine.ask(Question::Score, many.clone()))
+            .collect();
+        let refused = replies.iter().filter(|reply| reply.is_err()).count();
+        assert!(refused > 0 && refused < 50, "{refused}");
+        assert_eq!(engine.metrics.shed.load(Relaxed), refused as u64);
+        drop(engine);
+        for reply in replies.into_iter().flatten() {
+            assert_eq!(scores(reply).1.len(), 4000);
+        }
+    }
+
+    #[test]
+    fn bad_rows_are_an_error_and_the_thread_lives_on() {
+        let engine = engine(10);
+        let problem = engine
+            .ask(Question::Score, vec![f32::INFINITY, HOLE, HOLE, HOLE])
+            .unwrap();
+        assert_eq!(
+            problem
+                .blocking_recv()
+                .unwrap()
+                .unwrap_err()
+                .status
+                .as_u16(),
+            400
+        );
+        assert_eq!(
+            scores(engine.ask(Question::Score, vec![HOLE; 4]).unwrap())
+                .1
+                .len(),
+            1
+        );
+    }
+}
