@@ -2,11 +2,11 @@
 //!
 //! Uses: `model`, `circuit`, `gpu` and all below them; `queries` in tests.
 
+pub mod optimizer;
+pub mod leaf_init;
 pub mod settings;
 pub mod data;
 pub mod loss;
-pub mod optimizer;
-pub mod leaf_init;
 pub mod class_clusters;
 pub mod augment;
 mod step_randomness;
@@ -14,4 +14,5 @@ pub mod backward_and_step;
 mod underflow;
 pub mod gpu;
 pub mod trainer;
+mod trainer_on_gpu;
 pub mod checkpoint;

@@ -4,7 +4,6 @@
 mod disabled;
 #[cfg(feature = "cuda")]
 mod enabled;
-mod run;
 
 #[cfg(not(feature = "cuda"))]
 pub use disabled::*;
