@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn draws() {
         let train = Images::read(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/digits"),
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits"),
             Split::Train,
         )
         .unwrap();
