@@ -43,7 +43,9 @@ REVERSE = "0.5 → 0"
 def waves(rows=10_000, seed=0):
     """Breiman's waveforms: each row mixes two of three triangles, with noise, and 19 columns of noise alone."""
     random = np.random.RandomState(seed)
-    triangle = np.array([np.maximum(6 - np.abs(np.arange(1, 22) - peak), 0) for peak in (11, 15, 7)])
+    triangle = np.array(
+        [np.maximum(6 - np.abs(np.arange(1, 22) - peak), 0) for peak in (11, 15, 7)]
+    )
     y = random.randint(3, size=rows)
     part = random.uniform(size=(rows, 1))
     shape = part * triangle[y] + (1 - part) * triangle[(y + 1) % 3]
@@ -53,7 +55,13 @@ def waves(rows=10_000, seed=0):
 def clusters():
     """Scikit-learn's made-up classification problem."""
     return datasets.make_classification(
-        10_000, 20, n_informative=12, n_classes=5, n_clusters_per_class=3, class_sep=1.5, random_state=0
+        10_000,
+        20,
+        n_informative=12,
+        n_classes=5,
+        n_clusters_per_class=3,
+        class_sep=1.5,
+        random_state=0,
     )
 
 
@@ -64,7 +72,9 @@ def mnist():
         with gzip.open(ROOT / "cli" / "digits" / name) as file:
             return np.frombuffer(file.read(), np.uint8, offset=skip)
 
-    images = np.concatenate([read(f"{half}-images-idx3-ubyte.gz", 16) for half in ("train", "t10k")])
+    images = np.concatenate(
+        [read(f"{half}-images-idx3-ubyte.gz", 16) for half in ("train", "t10k")]
+    )
     labels = np.concatenate([read(f"{half}-labels-idx1-ubyte.gz", 8) for half in ("train", "t10k")])
     return images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(-1, 196), labels.astype(int)
 
@@ -96,7 +106,10 @@ class ClassMixtures:
         self.log_prior = np.log(counts / len(y))
         self.mixtures = [
             GaussianMixture(
-                min(self.components, count // 4), covariance_type="diag", reg_covar=0.05, random_state=self.seed
+                min(self.components, count // 4),
+                covariance_type="diag",
+                reg_covar=0.05,
+                random_state=self.seed,
             ).fit(Z[y == k])
             for k, count in zip(self.classes_, counts)
         ]
@@ -153,13 +166,19 @@ def boosting(seed):
 
 METHODS = {
     "**TMMClassifier()**": lambda columns, seed: TMMClassifier(random_state=seed),
-    "mixture of 16 Gaussians per class, exact marginals": lambda columns, seed: ClassMixtures(16, seed),
-    "KNNImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(KNNImputer(), boosting(seed)),
+    "mixture of 16 Gaussians per class, exact marginals": lambda columns, seed: ClassMixtures(
+        16, seed
+    ),
+    "KNNImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(
+        KNNImputer(), boosting(seed)
+    ),
     "IterativeImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(
         iterative(columns, seed), boosting(seed)
     ),
     "HistGradientBoosting": lambda columns, seed: boosting(seed),
-    "HistGradientBoosting, trained with random holes": lambda columns, seed: WithHoles(boosting(seed), seed),
+    "HistGradientBoosting, trained with random holes": lambda columns, seed: WithHoles(
+        boosting(seed), seed
+    ),
     "LightGBM": lambda columns, seed: lightgbm(seed),
 }
 
@@ -172,7 +191,9 @@ def with_holes(X, share, seed):
 def measure(name, method, seed):
     """Accuracies by share of holes, and seconds."""
     X, y = SETS[name]()
-    X, X_test, y, y_test = train_test_split(X.astype(float), y, test_size=0.25, random_state=seed, stratify=y)
+    X, X_test, y, y_test = train_test_split(
+        X.astype(float), y, test_size=0.25, random_state=seed, stratify=y
+    )
     make = METHODS[method]
     started = time.process_time()
     model = make(X.shape[1], seed).fit(X, y)
@@ -221,9 +242,14 @@ def table(results, name):
             spread = f" ± {np.std(seen):.1f}" if len(seen) > 1 else ""
             return f"{np.mean(seen):.1f}{spread}" if seen else "-"
 
-        fit, predict = np.median([run["fit"] for run in runs]), np.median([run["predict"] for run in runs])
+        fit, predict = (
+            np.median([run["fit"] for run in runs]),
+            np.median([run["predict"] for run in runs]),
+        )
         times = f"{fit:.1f} | {1000 * predict:.1f}"
-        lines.append(f"| {method} | " + " | ".join(map(cell, columns)) + f" | {times} | {len(runs)} |")
+        lines.append(
+            f"| {method} | " + " | ".join(map(cell, columns)) + f" | {times} | {len(runs)} |"
+        )
     return "\n".join(lines)
 
 
@@ -237,7 +263,9 @@ def report(results):
             rows = next(run["rows"] for key, run in results.items() if key.startswith(f"{name}/"))
             parts.append(f"{rows} rows judged:\n\n{table(results, name)}")
     each = [f"{method} {micros:,.0f} µs" for method, micros in results["one row"].items()]
-    parts.append(f"One row of iris with a cell missing, `predict`, by the clock, in the median: {', '.join(each)}.")
+    parts.append(
+        f"One row of iris with a cell missing, `predict`, by the clock, in the median: {', '.join(each)}."
+    )
     return "\n\n".join(parts)
 
 
@@ -250,7 +278,9 @@ def write(path, text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--methods", default="", help="those that have this in their name")

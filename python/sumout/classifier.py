@@ -83,7 +83,9 @@ class TMMClassifier(ClassifierMixin, TMM):
         self._train(values, encoded, weights, self._class_weights(y, there, weights), self._names())
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> TMMClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> TMMClassifier:
         """Learns a part of the data; the next call goes on from there.
 
         The first call fixes the classes (`classes`, or those of its labels), the scaling and the tree.
@@ -95,11 +97,15 @@ class TMMClassifier(ClassifierMixin, TMM):
         self._check_device()
         first = not hasattr(self, "model_")
         given = None if classes is None else np.unique(np.asarray(classes))
-        values, y, there, weights = self._checked(X, y, sample_weight, first, given if first else self.classes_)
+        values, y, there, weights = self._checked(
+            X, y, sample_weight, first, given if first else self.classes_
+        )
         if first:
             self.classes_ = np.unique(y[there] if classes is None else np.asarray(classes))
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes: expected {self.classes_} as in the first call, got {classes}")
+            raise ValueError(
+                f"classes: expected {self.classes_} as in the first call, got {classes}"
+            )
         encoded = labels.encode(y, there, self.classes_)
         class_weights = self._class_weights(y, there, weights)
         if first:
@@ -131,7 +137,9 @@ class TMMClassifier(ClassifierMixin, TMM):
             return balanced
         chosen = compute_class_weight(self.class_weight, classes=self.classes_, y=y[there])
         if not np.isfinite(chosen).all() or (chosen <= 0).any():
-            raise ValueError(f"class_weight: expected finite numbers above 0, got {self.class_weight}")
+            raise ValueError(
+                f"class_weight: expected finite numbers above 0, got {self.class_weight}"
+            )
         return chosen
 
     def _names(self) -> list[str]:
@@ -190,7 +198,9 @@ class TMMClassifier(ClassifierMixin, TMM):
         for k in np.unique(drawn):
             of_class = np.ascontiguousarray(rows[drawn == k])
             rows[drawn == k] = self.model_.impute_sample(of_class, int(k), seed, self._threads())
-        return self._columns.restore(self._columns.decode(rows), self._flat(given)), self.classes_[drawn]
+        return self._columns.restore(self._columns.decode(rows), self._flat(given)), self.classes_[
+            drawn
+        ]
 
     def _drawn_classes(self, rows: np.ndarray, random: np.random.RandomState) -> np.ndarray:
         below = self.model_.posterior(rows, self._threads()).cumsum(axis=1)

@@ -23,7 +23,9 @@ def is_word(cells: nw.Series) -> bool:
     """Columns that can only be categories. Objects can be numbers too, if all of them are."""
     if cells.dtype == nw.Object:
         values = [value for value in cells.to_list() if not is_hole(value)]
-        return not values or not all(isinstance(v, Number) and not isinstance(v, (bool, np.bool_)) for v in values)
+        return not values or not all(
+            isinstance(v, Number) and not isinstance(v, (bool, np.bool_)) for v in values
+        )
     return cells.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
 
 
@@ -39,7 +41,10 @@ class Columns:
         """`X` is a frame or an array of objects or numbers (n, width)."""
         frame = as_frame(X)
         chosen = chosen_columns(frame, width, categorical_features)
-        categories = [np.array(known(column(X, frame, j)), dtype=object) if chosen[j] else None for j in range(width)]
+        categories = [
+            np.array(known(column(X, frame, j)), dtype=object) if chosen[j] else None
+            for j in range(width)
+        ]
         names = [] if frame is None else [name for name in frame.columns if isinstance(name, str)]
         if len(names) < width:
             names = []
@@ -51,7 +56,10 @@ class Columns:
     def of_model(cls, counts: list[int], about: dict) -> Columns:
         """As a model file says."""
         names = about["categories"] or [[]] * len(counts)
-        known = [categories_of(of or [str(v) for v in range(n)]) if n else None for n, of in zip(counts, names)]
+        known = [
+            categories_of(of or [str(v) for v in range(n)]) if n else None
+            for n, of in zip(counts, names)
+        ]
         return cls(known, about["columns"])
 
     @property
@@ -129,8 +137,14 @@ class Columns:
         for j, known in enumerate(self.categories):
             if known is not None and len(known) == 0:
                 continue
-            holes = np.array([is_hole(value) for value in X[:, j]]) if X.dtype == object else np.isnan(X[:, j])
-            out[holes, j] = filled[holes, j] if known is None else known[filled[holes, j].astype(int)]
+            holes = (
+                np.array([is_hole(value) for value in X[:, j]])
+                if X.dtype == object
+                else np.isnan(X[:, j])
+            )
+            out[holes, j] = (
+                filled[holes, j] if known is None else known[filled[holes, j].astype(int)]
+            )
         return out
 
     def restore(self, rows: np.ndarray, given: Any) -> np.ndarray:
@@ -139,7 +153,9 @@ class Columns:
         if frame is None and (not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu"):
             return rows
         for j in (j for j, known in enumerate(self.categories) if known is None):
-            cells = np.broadcast_to(np.asarray(numbers(column(given, frame, j)), dtype=np.float64), len(rows))
+            cells = np.broadcast_to(
+                np.asarray(numbers(column(given, frame, j)), dtype=np.float64), len(rows)
+            )
             seen = ~np.isnan(cells)
             rows[seen, j] = cells[seen]
         return rows
@@ -159,7 +175,11 @@ class Columns:
 
 def chosen_columns(frame: nw.DataFrame | None, width: int, features: Any) -> np.ndarray:
     """A mask of the columns that are categories."""
-    words = [False] * width if frame is None else [is_word(column(None, frame, j)) for j in range(width)]
+    words = (
+        [False] * width
+        if frame is None
+        else [is_word(column(None, frame, j)) for j in range(width)]
+    )
     chosen = np.array(words, dtype=bool)
     if features is None or (isinstance(features, str) and features == "from_dtype"):
         return chosen
@@ -169,7 +189,9 @@ def chosen_columns(frame: nw.DataFrame | None, width: int, features: Any) -> np.
     for feature in features.ravel().tolist():
         if isinstance(feature, str) and frame is not None and feature in frame.columns:
             chosen[frame.columns.index(feature)] = True
-        elif isinstance(feature, int) and not isinstance(feature, bool) and -width <= feature < width:
+        elif (
+            isinstance(feature, int) and not isinstance(feature, bool) and -width <= feature < width
+        ):
             chosen[feature] = True
         else:
             raise ValueError(
@@ -198,16 +220,25 @@ def known(cells: Any) -> list:
 
 def narrow(values: np.ndarray) -> np.ndarray:
     """Categories that are numbers as an array of numbers."""
-    numeric = len(values) > 0 and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    numeric = len(values) > 0 and all(
+        isinstance(v, (int, float)) and not isinstance(v, bool) for v in values
+    )
     return np.array(values.tolist()) if numeric else values
 
 
 def coded(cells: Any, known: np.ndarray) -> list[float]:
     """The place of each value among the categories."""
     places = {name_of(value): float(place) for place, value in enumerate(known.tolist())}
-    places |= {str(int(value)): places[name_of(value)] for value in known if isinstance(value, (bool, np.bool_))}
+    places |= {
+        str(int(value)): places[name_of(value)]
+        for value in known
+        if isinstance(value, (bool, np.bool_))
+    }
     values = listed(cells)
-    codes = {value: np.nan if is_hole(value) else places.get(name_of(value), np.nan) for value in set(values)}
+    codes = {
+        value: np.nan if is_hole(value) else places.get(name_of(value), np.nan)
+        for value in set(values)
+    }
     return [codes[value] for value in values]
 
 

@@ -68,7 +68,9 @@ class TMM(BaseEstimator):
         self._columns = Columns.learn(X, self.n_features_in_, self.categorical_features)
         if self.image_shape_ is not None and np.prod(self.image_shape_) != self.n_features_in_:
             wanted, got = np.prod(self.image_shape_), self.n_features_in_
-            raise ValueError(f"image_shape: expected {wanted} columns for {self.image_shape}, got {got}")
+            raise ValueError(
+                f"image_shape: expected {wanted} columns for {self.image_shape}, got {got}"
+            )
         if self.image_shape_ is None:
             self._columns.warn_of_coarse(X)
         return self._encoded(X)
@@ -87,10 +89,14 @@ class TMM(BaseEstimator):
         check_is_fitted(self, "model_")
         X = self._flat(X)
         simple = self._columns.plain and as_frame(X) is None
-        return self._encoded(self._numeric(X, reset=False) if simple else self._cells(X, reset=False))
+        return self._encoded(
+            self._numeric(X, reset=False) if simple else self._cells(X, reset=False)
+        )
 
     def _numeric(self, X: Any, reset: bool) -> np.ndarray:
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        return validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+        )
 
     def _cells(self, X: Any, reset: bool) -> Any:
         """Frames, and arrays with categories in them."""
@@ -112,8 +118,16 @@ class TMM(BaseEstimator):
     def _flat(self, X: Any) -> Any:
         """Images (n, height, width[, channels]) as rows; what is masked is missing."""
         if isinstance(X, np.ma.MaskedArray):
-            X = X.astype(object).filled(None) if X.dtype.kind in "OUS" else X.astype(np.float64).filled(np.nan)
-        if self.image_shape is not None and getattr(X, "ndim", 2) > 2 and X.shape[1:] == tuple(self.image_shape):
+            X = (
+                X.astype(object).filled(None)
+                if X.dtype.kind in "OUS"
+                else X.astype(np.float64).filled(np.nan)
+            )
+        if (
+            self.image_shape is not None
+            and getattr(X, "ndim", 2) > 2
+            and X.shape[1:] == tuple(self.image_shape)
+        ):
             return np.asarray(X).reshape(len(X), -1)
         return X
 
@@ -121,8 +135,12 @@ class TMM(BaseEstimator):
         if self.image_shape is None:
             return None
         shape = tuple(self.image_shape)
-        if len(shape) not in (2, 3) or not all(isinstance(n, (int, np.integer)) and n > 0 for n in shape):
-            raise ValueError(f"image_shape: expected (height, width) or (height, width, channels), got {shape}")
+        if len(shape) not in (2, 3) or not all(
+            isinstance(n, (int, np.integer)) and n > 0 for n in shape
+        ):
+            raise ValueError(
+                f"image_shape: expected (height, width) or (height, width, channels), got {shape}"
+            )
         return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 
     # Training.
@@ -139,10 +157,17 @@ class TMM(BaseEstimator):
             raise
 
     def _train(
-        self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, names: list[str]
+        self,
+        values: np.ndarray,
+        labels: np.ndarray,
+        weights: np.ndarray,
+        class_weights: np.ndarray,
+        names: list[str],
     ) -> None:
         """Learns `model_`. Equal rows are one with the sum of their weights, in an order of the engine's."""
-        values, labels, weights, counts = training_set(values, labels, weights, class_weights, self._threads())
+        values, labels, weights, counts = training_set(
+            values, labels, weights, class_weights, self._threads()
+        )
         about = {"classes": names, **self._columns.about()}
         model = _engine.train(
             values,
@@ -161,12 +186,21 @@ class TMM(BaseEstimator):
         self._class_counts = counts
         self._keep(model)
 
-    def _go_on(self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray) -> None:
+    def _go_on(
+        self, values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray
+    ) -> None:
         """Teaches `model_` more rows at a small, steady rate."""
-        values, labels, weights, counts = training_set(values, labels, weights, class_weights, self._threads())
+        values, labels, weights, counts = training_set(
+            values, labels, weights, class_weights, self._threads()
+        )
         counts = [old + new for old, new in zip(self._class_counts, counts)]
         batch = min(128, len(values))
-        steady = {"schedule": "constant", "rate": 0.01, "batch": batch, "steps": max(10, 10 * len(values) // batch)}
+        steady = {
+            "schedule": "constant",
+            "rate": 0.01,
+            "batch": batch,
+            "steps": max(10, 10 * len(values) // batch),
+        }
         settings = {**steady, **self._given(*self._settings), "seed": self._seed()}
         model = _engine.go_on(
             self.model_,
@@ -189,7 +223,10 @@ class TMM(BaseEstimator):
     def _given(self, *names: str) -> dict:
         """Parameters that are not None, as numbers of Python."""
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+        }
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -200,7 +237,9 @@ class TMM(BaseEstimator):
             wanted = os.environ.get("OMP_NUM_THREADS", "")
             return int(wanted) if wanted.isdigit() else 0
         if self.n_jobs == 0:
-            raise ValueError("n_jobs: expected a number of threads, -1 for one a core, or None, got 0")
+            raise ValueError(
+                "n_jobs: expected a number of threads, -1 for one a core, or None, got 0"
+            )
         if self.n_jobs > MOST_THREADS:
             raise ValueError(f"n_jobs: expected at most {MOST_THREADS} threads, got {self.n_jobs}")
         if self.n_jobs < -1:
@@ -239,7 +278,14 @@ class TMM(BaseEstimator):
         return out if flat is X else out.reshape(X.shape)
 
     def explain(
-        self, level: int, channel: int, *, node: int = 0, tree: int = 0, n: int | None = None, random_state: Any = None
+        self,
+        level: int,
+        channel: int,
+        *,
+        node: int = 0,
+        tree: int = 0,
+        n: int | None = None,
+        random_state: Any = None,
     ) -> np.ndarray:
         """What one neuron stands for: `n` samples of the columns below it, or its mode where `n` is None.
 
@@ -294,16 +340,24 @@ def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
     if weights.ndim == 0:
         weights = np.full(rows, float(weights))
     if weights.ndim != 1 or len(weights) != rows:
-        raise ValueError(f"sample_weight: expected one number for each of {rows} rows, got shape {weights.shape}")
+        raise ValueError(
+            f"sample_weight: expected one number for each of {rows} rows, got shape {weights.shape}"
+        )
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight: expected finite numbers from 0")
     if not weights.any():
-        raise ValueError("sample_weight: expected at least one that is not zero, got all weights zero")
+        raise ValueError(
+            "sample_weight: expected at least one that is not zero, got all weights zero"
+        )
     return weights
 
 
 def training_set(
-    values: np.ndarray, labels: np.ndarray, weights: np.ndarray, class_weights: np.ndarray, threads: int
+    values: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    class_weights: np.ndarray,
+    threads: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[float]]:
     """Rows, labels, weights of the loss (none where all are one) and the weight of every class.
 
@@ -311,7 +365,9 @@ def training_set(
     """
     places, weights = _engine.distinct_rows(values, labels, weights, threads)
     total = weights.sum()
-    if (weights == np.floor(weights)).all() and (total <= len(values) or total * values.shape[1] <= MOST_REPEATED):
+    if (weights == np.floor(weights)).all() and (
+        total <= len(values) or total * values.shape[1] <= MOST_REPEATED
+    ):
         places = np.repeat(places, weights.astype(np.int64))
         weights = np.ones(len(places))
     values, labels = np.ascontiguousarray(values[places]), labels[places]

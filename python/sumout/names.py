@@ -20,7 +20,11 @@ def values_of(names: list[str]) -> np.ndarray:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
     except (ValueError, OverflowError):
         return np.array(names, dtype=object)
-    return numbers if [str(number) for number in numbers] == list(names) else np.array(names, dtype=object)
+    return (
+        numbers
+        if [str(number) for number in numbers] == list(names)
+        else np.array(names, dtype=object)
+    )
 
 
 def categories_of(names: list[str]) -> np.ndarray:

@@ -34,14 +34,20 @@ def leaf_logs(tree, x, prefix, tensors):
         of_family = []
         for kind in family:
             if kind == "gaussian":
-                mean, log_sigma = (tensors[f"{prefix}.leaves.{name}"][numbers] for name in ("mean", "log_sigma"))
+                mean, log_sigma = (
+                    tensors[f"{prefix}.leaves.{name}"][numbers] for name in ("mean", "log_sigma")
+                )
                 of_family.append(
-                    lambda x, m=mean, s=log_sigma: -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi)
+                    lambda x, m=mean, s=log_sigma: (
+                        -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi)
+                    )
                 )
                 numbers += 1
             else:
                 count = kind["categorical"]
-                table = log_softmax(tensors[f"{prefix}.leaves.logits"][tables : tables + count], axis=0)
+                table = log_softmax(
+                    tensors[f"{prefix}.leaves.logits"][tables : tables + count], axis=0
+                )
                 of_family.append(lambda x, t=table: t[int(x)])
                 tables += count
         densities.append(of_family)
@@ -63,7 +69,9 @@ def log_likelihood(data, row):
     for t, tree in enumerate(structure["trees"]):
         logs = leaf_logs(tree, x, f"tree{t}", tensors)
         for depth, level in enumerate(tree["levels"], start=1):
-            weights = log_softmax(tensors[f"tree{t}.level{depth}.logits"], axis=2)[level["weight_of"]]  # (nodes, C, A)
+            weights = log_softmax(tensors[f"tree{t}.level{depth}.logits"], axis=2)[
+                level["weight_of"]
+            ]  # (nodes, C, A)
             mixed = logsumexp(weights + logs[:, None, :], axis=2)
             logs = np.array([mixed[children].sum(axis=0) for children in level["children"]])
         tops.append(logs[0])

@@ -49,7 +49,9 @@ def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
     assert json.loads(model.model_.about)["training"]["finish"]["generative"] == 2.0
     assert len(trees(TMMDensity(trees=2, steps=1).fit(X))) == 2
     assert len(trees(TMMClassifier(image_shape=(2, 2), trees=2, steps=1).fit(X, y))) == 2
-    assert len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2  # 4,050 rows
+    assert (
+        len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2
+    )  # 4,050 rows
 
 
 def test_a_row_with_everything_missing_gets_the_prior(model):
@@ -94,7 +96,9 @@ def test_weights_are_repetitions(iris):
     X, y = iris
     weights = np.arange(len(X)) % 3
     weighted = TMMClassifier(steps=30, random_state=0).fit(X, y, sample_weight=weights)
-    repeated = TMMClassifier(steps=30, random_state=0).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    repeated = TMMClassifier(steps=30, random_state=0).fit(
+        X.repeat(weights, axis=0), y.repeat(weights)
+    )
     assert (weighted.predict_proba(X) == repeated.predict_proba(X)).all()
 
 
@@ -119,7 +123,9 @@ def test_partial_fit_learns_in_parts(iris):
         model.partial_fit(X[part], y[part])
     assert model.score_samples(X[parts[1]]).mean() > before
     assert model.score(X, y) > 0.93
-    absent = TMMClassifier(steps=50, random_state=0).partial_fit(X[:100], y[:100], classes=[0, 1, 2])
+    absent = TMMClassifier(steps=50, random_state=0).partial_fit(
+        X[:100], y[:100], classes=[0, 1, 2]
+    )
     assert absent.predict_proba(X[-1:])[0, 2] == 0
     absent.partial_fit(X[100:], y[100:])
     assert absent.predict_proba(X[-1:])[0, 2] > 0
@@ -167,7 +173,9 @@ def test_samples(iris, model):
     assert (rows == again).all()
     undecided = np.array([[5.7, 2.8, hole, hole]])
     _, classes = model.sample(4000, given=undecided, random_state=2)
-    np.testing.assert_allclose(np.bincount(classes, minlength=3) / 4000, model.predict_proba(undecided)[0], atol=0.03)
+    np.testing.assert_allclose(
+        np.bincount(classes, minlength=3) / 4000, model.predict_proba(undecided)[0], atol=0.03
+    )
 
 
 def test_explain_shows_what_is_below_a_neuron(model):

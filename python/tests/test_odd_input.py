@@ -19,7 +19,9 @@ def test_objects_that_are_numbers_are_numbers():
     frame.columns = list("abcd")
     numbers = TMMClassifier(**QUICK).fit(frame, y).predict_proba(frame)
     objects = frame.astype(object)
-    np.testing.assert_array_equal(TMMClassifier(**QUICK).fit(objects, y).predict_proba(objects), numbers)
+    np.testing.assert_array_equal(
+        TMMClassifier(**QUICK).fit(objects, y).predict_proba(objects), numbers
+    )
     objects.loc[3, "b"] = None
     assert TMMImputer(**QUICK).fit_transform(objects).notna().all().all()
 
@@ -36,7 +38,9 @@ def test_truth_values_come_back_as_they_were(tmp_path):
     words = asked.assign(flag=["False", None])
     assert isinstance(loaded.impute(words)["flag"][1], str)
     numbered = asked.assign(flag=[0, 1])
-    np.testing.assert_array_equal(model.predict_proba(numbered), model.predict_proba(asked.assign(flag=[False, True])))
+    np.testing.assert_array_equal(
+        model.predict_proba(numbered), model.predict_proba(asked.assign(flag=[False, True]))
+    )
 
 
 def test_what_is_masked_is_missing():
@@ -92,7 +96,9 @@ def test_draws_keep_what_is_given_and_fit_into_memory():
     given = X[:2].copy()
     given[:, 3:] = np.nan
     np.testing.assert_array_equal(model.sample(2, given=given)[:, :3], X[:2, :3])
-    np.testing.assert_array_equal(model.sample(5, given=given[:1])[:, :3], np.repeat(X[:1, :3], 5, axis=0))
+    np.testing.assert_array_equal(
+        model.sample(5, given=given[:1])[:, :3], np.repeat(X[:1, :3], 5, axis=0)
+    )
     labelled = TMMClassifier(**QUICK).fit(pd.DataFrame(X, columns=[f"c{j}" for j in range(13)]), y)
     rows, _ = labelled.sample(2, given=pd.DataFrame(given, columns=labelled.feature_names_in_))
     np.testing.assert_array_equal(rows[:, :3], X[:2, :3])

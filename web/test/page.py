@@ -1,6 +1,6 @@
 """The page in headless Chromium: draw, rub out, look inside, fill a table, by pointer and by keyboard.
 
-    SUMOUT=target/release/sumout python3 web/test/page.py [FOLDER]        screenshots go to FOLDER
+SUMOUT=target/release/sumout python3 web/test/page.py [FOLDER]        screenshots go to FOLDER
 """
 
 import os
@@ -32,7 +32,9 @@ class Page:
             time.sleep(0.15)
 
     def posterior(self):
-        texts = self.browser.run("return [...document.querySelectorAll('#bars .percent')].map((e) => e.textContent)")
+        texts = self.browser.run(
+            "return [...document.querySelectorAll('#bars .percent')].map((e) => e.textContent)"
+        )
         return [float(text.split()[0]) for text in texts]
 
 
@@ -56,7 +58,11 @@ def pick_and_rub_out_changes_the_class(page):
     page.settled(count)
     assert b.text("#observed") in ("0 %", "1 %"), b.text("#observed")
     after = page.posterior()
-    assert max(after) < 20 and max(before) > 30, ("nothing observed leaves the prior", before, after)
+    assert max(after) < 20 and max(before) > 30, (
+        "nothing observed leaves the prior",
+        before,
+        after,
+    )
     b.click("#uncover")
     page.settled(b.run(ANSWERS) - 1)
     assert b.text("#observed") == "100 %"
@@ -72,7 +78,17 @@ def draw_and_erase_changes_the_class(page):
     page.settled(b.run(ANSWERS) - 1)
     one = b.run(CLASS)
     b.click("#blank")
-    ring = [(0.5, 0.22), (0.34, 0.35), (0.3, 0.5), (0.34, 0.65), (0.5, 0.78), (0.66, 0.65), (0.7, 0.5), (0.66, 0.35), (0.5, 0.22)]
+    ring = [
+        (0.5, 0.22),
+        (0.34, 0.35),
+        (0.3, 0.5),
+        (0.34, 0.65),
+        (0.5, 0.78),
+        (0.66, 0.65),
+        (0.7, 0.5),
+        (0.66, 0.35),
+        (0.5, 0.22),
+    ]
     b.stroke("#canvas", ring)
     page.settled(b.run(ANSWERS) - 1)
     zero = b.run(CLASS)
@@ -88,10 +104,14 @@ def squares_and_random_holes(page):
     covered = int(b.text("#observed").split()[0])
     assert 85 <= covered < 95, covered
     count = b.run(ANSWERS)
-    b.run("const s = document.querySelector('#drop'); s.value = 60; s.dispatchEvent(new Event('input'))")
+    b.run(
+        "const s = document.querySelector('#drop'); s.value = 60; s.dispatchEvent(new Event('input'))"
+    )
     page.settled(count)
     assert 25 <= int(b.text("#observed").split()[0]) <= 45, b.text("#observed")
-    pictures = b.run("return [...document.querySelectorAll('#mean, #deviation, #draws canvas')].map((c) => c.toDataURL().length)")
+    pictures = b.run(
+        "return [...document.querySelectorAll('#mean, #deviation, #draws canvas')].map((c) => c.toDataURL().length)"
+    )
     assert len(pictures) == 6 and min(pictures) > 500, pictures
 
 
@@ -104,7 +124,9 @@ def from_stroke_to_bars(page):
         b.stroke("#canvas", [(0.2 + 0.03 * i, 0.3), (0.2 + 0.03 * i, 0.32)], duration=5)
         page.settled(count)
         times.append(b.run("return Number(document.body.dataset.milliseconds)"))
-    print(f"        from stroke to bars: median {statistics.median(times):.0f} ms, slowest of {len(times)} {max(times):.0f} ms")
+    print(
+        f"        from stroke to bars: median {statistics.median(times):.0f} ms, slowest of {len(times)} {max(times):.0f} ms"
+    )
 
 
 def keyboard_alone(page):
@@ -128,38 +150,63 @@ def keyboard_alone(page):
     assert b.run("return document.querySelector('[name=tool]:checked').value") == "draw"
     b.run("document.querySelector('#tab-rub').focus()")
     b.keys("Right")
-    b.wait("the second view", "return !document.querySelector('#look').hidden && document.activeElement.id === 'tab-look'")
+    b.wait(
+        "the second view",
+        "return !document.querySelector('#look').hidden && document.activeElement.id === 'tab-look'",
+    )
     b.wait("neurons", "return document.querySelectorAll('#channels figure').length === 8")
     name = b.text("#node-name")
     b.run("document.querySelector('#grid').focus()")
     b.keys("Left")
-    b.wait("another place", "return document.querySelector('#node-name').textContent !== arguments[0]", name)
+    b.wait(
+        "another place",
+        "return document.querySelector('#node-name').textContent !== arguments[0]",
+        name,
+    )
 
 
 def samples_and_neurons(page):
     page.fresh()
     b = page.browser
     b.click("#tab-look")
-    b.wait("samples of ten classes", "return document.querySelectorAll('#samples .class-row').length === 10")
+    b.wait(
+        "samples of ten classes",
+        "return document.querySelectorAll('#samples .class-row').length === 10",
+    )
     b.wait("channels", "return document.querySelectorAll('#channels figure').length === 8")
     first = b.run("return document.querySelector('#samples canvas').toDataURL()")
     b.click("#again")
-    b.wait("other samples", "return document.querySelector('#samples canvas').toDataURL() !== arguments[0]", first)
+    b.wait(
+        "other samples",
+        "return document.querySelector('#samples canvas').toDataURL() !== arguments[0]",
+        first,
+    )
     b.click("#levels label:nth-child(1)")
     b.wait("leaves", "return document.querySelector('#node-name').textContent.startsWith('Leaves')")
     b.stroke("#grid", [(0.1, 0.1)])
-    b.wait("a place", "return document.querySelector('#channels figcaption').textContent.startsWith('channel')")
+    b.wait(
+        "a place",
+        "return document.querySelector('#channels figcaption').textContent.startsWith('channel')",
+    )
 
 
 def csv_there_and_back(page):
     page.fresh()
     b = page.browser
-    b.run("const m = document.querySelector('#model'); m.value = 'flowers'; m.dispatchEvent(new Event('change'))")
+    b.run(
+        "const m = document.querySelector('#model'); m.value = 'flowers'; m.dispatchEvent(new Event('change'))"
+    )
     b.click("#tab-fill")
     b.type("#file", page.service.path("flowers.csv"))
     b.wait("the table", "return !document.querySelector('#preview').hidden")
     folder = page.service.folder.name
-    b.post("/goog/cdp/execute", {"cmd": "Browser.setDownloadBehavior", "params": {"behavior": "allow", "downloadPath": folder}})
+    b.post(
+        "/goog/cdp/execute",
+        {
+            "cmd": "Browser.setDownloadBehavior",
+            "params": {"behavior": "allow", "downloadPath": folder},
+        },
+    )
     b.click("#download")
     path = page.service.path("flowers-filled.csv")
     end = time.time() + 15
@@ -169,7 +216,9 @@ def csv_there_and_back(page):
     with open(path) as file:
         text = file.read()
     lines = text.splitlines()
-    assert lines[0] == "width,length,colour,species,class,p_iris,p_rose,p_tulip,log_likelihood", lines[0]
+    assert lines[0] == "width,length,colour,species,class,p_iris,p_rose,p_tulip,log_likelihood", (
+        lines[0]
+    )
     with open(page.service.path("flowers.csv")) as file:
         before = [line.split(",") for line in file.read().splitlines()]
     after = [line.split(",") for line in lines]
@@ -181,17 +230,27 @@ def csv_there_and_back(page):
     holes = sum(cell == "" for row in before[1:9] for cell in row[:3])
     assert marked == holes, (marked, holes)
     assert b.run("return document.querySelector('#download').download") == "flowers-filled.csv"
-    dropped = ("const d = new DataTransfer(); d.items.add(new File(['width,length\\n1,2\\n'], 'bad.csv'));"
-               "document.querySelector('#drop-zone').dispatchEvent(new DragEvent('drop', {dataTransfer: d, bubbles: true, cancelable: true}))")
+    dropped = (
+        "const d = new DataTransfer(); d.items.add(new File(['width,length\\n1,2\\n'], 'bad.csv'));"
+        "document.querySelector('#drop-zone').dispatchEvent(new DragEvent('drop', {dataTransfer: d, bubbles: true, cancelable: true}))"
+    )
     b.run(dropped)
-    b.wait("what is wrong", "return document.querySelector('#problem').textContent.includes(\"expected a column 'colour'\")")
+    b.wait(
+        "what is wrong",
+        "return document.querySelector('#problem').textContent.includes(\"expected a column 'colour'\")",
+    )
 
 
 def a_form_for_tables(page):
     page.fresh()
     b = page.browser
-    b.run("const m = document.querySelector('#model'); m.value = 'flowers'; m.dispatchEvent(new Event('change'))")
-    b.wait("the form", "return document.querySelectorAll('#table-ask input, #table-ask select').length === 3")
+    b.run(
+        "const m = document.querySelector('#model'); m.value = 'flowers'; m.dispatchEvent(new Event('change'))"
+    )
+    b.wait(
+        "the form",
+        "return document.querySelectorAll('#table-ask input, #table-ask select').length === 3",
+    )
     b.wait("three bars", "return document.querySelectorAll('#bars li').length === 3")
     count = b.run(ANSWERS)
     b.type("#column-1", "6.9")
@@ -203,24 +262,43 @@ def a_form_for_tables(page):
     assert b.run(hidden, "#warning")
     value = "const c = document.querySelector('#column-1'); c.value = arguments[0]; c.dispatchEvent(new Event('input', {bubbles: true}))"
     b.run(value, "1e30")
-    b.wait("a warning", "return document.querySelector('#warning').textContent.includes('too far from all that was learned')")
+    b.wait(
+        "a warning",
+        "return document.querySelector('#warning').textContent.includes('too far from all that was learned')",
+    )
     b.run(value, "1e39")
-    b.wait("what is wrong", "return document.querySelector('#problem').textContent.includes('expected a finite number')")
-    assert b.text("#verdict-class") == "–" and b.text("#verdict-p") == "" and b.run(hidden, "#warning") and b.run("return document.querySelectorAll('#bars li').length") == 0
+    b.wait(
+        "what is wrong",
+        "return document.querySelector('#problem').textContent.includes('expected a finite number')",
+    )
+    assert (
+        b.text("#verdict-class") == "–"
+        and b.text("#verdict-p") == ""
+        and b.run(hidden, "#warning")
+        and b.run("return document.querySelectorAll('#bars li').length") == 0
+    )
 
 
 def light_dark_and_phone(page):
-    for name, options in (("light", {}), ("dark", {"dark": True}), ("phone", {"width": 390, "height": 844, "mobile": True})):
+    for name, options in (
+        ("light", {}),
+        ("dark", {"dark": True}),
+        ("phone", {"width": 390, "height": 844, "mobile": True}),
+    ):
         browser = Browser(**options)
         try:
             browser.open(page.service.base)
             browser.wait("an answer", "return document.body.dataset.answers > 0")
             browser.stroke("#canvas", [(0.3, 0.25), (0.65, 0.35), (0.35, 0.5)])
-            browser.run("const s = document.querySelector('#drop'); s.value = 20; s.dispatchEvent(new Event('input'))")
+            browser.run(
+                "const s = document.querySelector('#drop'); s.value = 20; s.dispatchEvent(new Event('input'))"
+            )
             time.sleep(0.6)
             theme = browser.run("return document.documentElement.dataset.theme")
             assert theme == ("dark" if name == "dark" else "light"), theme
-            wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            wide = browser.run(
+                "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
             assert wide <= 0, f"{name}: {wide} pixels too wide"
             if page.folder:
                 browser.screenshot(os.path.join(page.folder, f"{name}.png"))
@@ -234,8 +312,20 @@ if __name__ == "__main__":
     service = Service("--log", "none")
     page = Page(service, sys.argv[1] if len(sys.argv) > 1 else None)
     try:
-        failed = run([pick_and_rub_out_changes_the_class, draw_and_erase_changes_the_class, squares_and_random_holes, from_stroke_to_bars,
-                      keyboard_alone, samples_and_neurons, csv_there_and_back, a_form_for_tables, light_dark_and_phone], page)
+        failed = run(
+            [
+                pick_and_rub_out_changes_the_class,
+                draw_and_erase_changes_the_class,
+                squares_and_random_holes,
+                from_stroke_to_bars,
+                keyboard_alone,
+                samples_and_neurons,
+                csv_there_and_back,
+                a_form_for_tables,
+                light_dark_and_phone,
+            ],
+            page,
+        )
     finally:
         page.browser.close()
         service.close()

@@ -38,4 +38,6 @@ schemathesis.openapi.media_type("application/vnd.apache.arrow.stream", rows.map(
 @schemathesis.hook
 def filter_case(context, case):
     query = case.query or {}
-    return not (query.get("how") in ("mode", "sample") and str(query.get("deviation")).lower() == "true")
+    return not (
+        query.get("how") in ("mode", "sample") and str(query.get("deviation")).lower() == "true"
+    )

@@ -11,7 +11,12 @@ PROGRAM = os.environ["SUMOUT"]
 
 
 def sumout(*arguments):
-    subprocess.run([PROGRAM, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def flowers(rows):
@@ -35,7 +40,17 @@ class Service:
         with open(path("flowers.csv"), "w") as file:
             file.write(flowers(150))
         if "flowers" in models:
-            sumout("train", "--data", path("flowers.csv"), "--target", "species", "--out", path("flowers.sumout"), "--steps", 200)
+            sumout(
+                "train",
+                "--data",
+                path("flowers.csv"),
+                "--target",
+                "species",
+                "--out",
+                path("flowers.sumout"),
+                "--steps",
+                200,
+            )
         if "digits" in models:
             sumout("train", "--data", "digits", "--out", path("digits.sumout"), "--steps", 250)
         files = [path(f"{name}.sumout") for name in models]
@@ -76,6 +91,9 @@ def run(tests, service):
             print(f"ok      {test.__name__.replace('_', ' ')}", flush=True)
         except Exception as error:  # noqa: BLE001: whatever it is, the others run too
             failed += 1
-            print(f"FAILED  {test.__name__.replace('_', ' ')}: {type(error).__name__}: {error}", flush=True)
+            print(
+                f"FAILED  {test.__name__.replace('_', ' ')}: {type(error).__name__}: {error}",
+                flush=True,
+            )
     print(f"{len(tests) - failed} of {len(tests)} passed")
     return failed
