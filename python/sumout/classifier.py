@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from sumout import labels
-from sumout.estimator import TMM, checked_count, checked_weights
+from sumout.estimator import TMM, checked_count, checked_weights, given_rows
 from sumout.names import name_of, values_of
 
 
@@ -214,10 +214,3 @@ class TMMClassifier(ClassifierMixin, TMM):
         if len(found) == 0:
             raise ValueError(f"y: expected one of the classes {self._names()}, got {y!r}")
         return int(found[0])
-
-
-def given_rows(rows: np.ndarray, n: int) -> np.ndarray:
-    """One row `n` times, or `n` rows."""
-    if len(rows) not in (1, n):
-        raise ValueError(f"given: expected 1 row or {n}, got {len(rows)}")
-    return np.repeat(rows, n, axis=0) if len(rows) == 1 else rows.copy()

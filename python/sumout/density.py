@@ -9,8 +9,7 @@ from sklearn.base import DensityMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sumout.classifier import given_rows
-from sumout.estimator import TMM, checked_count, checked_weights
+from sumout.estimator import TMM, checked_count, checked_weights, given_rows
 
 
 class Unlabelled(TMM):

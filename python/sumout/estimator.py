@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sumout import _engine
 from sumout.columns import Columns, as_frame
-from sumout.files import save
+from sumout.files import write_atomically
 from sumout.progress import Bar
 
 # Weights that are whole numbers become repeated rows, up to so many numbers in all.
@@ -302,7 +302,7 @@ class TMM(BaseEstimator):
     def save(self, path: str | os.PathLike) -> None:
         """Writes a model file that the command line and `sumout.load` open."""
         check_is_fitted(self, "model_")
-        save(self.model_, path)
+        write_atomically(path, self.model_.to_bytes())
 
     def _open(self, model: _engine.Model) -> TMM:
         """Becomes the estimator of a model that was trained elsewhere."""
@@ -330,6 +330,13 @@ def checked_count(n: Any, width: int) -> int:
     except (ValueError, MemoryError):
         raise MemoryError(f"n: {n} rows of {width} numbers do not fit into memory") from None
     return int(n)
+
+
+def given_rows(rows: np.ndarray, n: int) -> np.ndarray:
+    """One row `n` times, or `n` rows."""
+    if len(rows) not in (1, n):
+        raise ValueError(f"given: expected 1 row or {n}, got {len(rows)}")
+    return np.repeat(rows, n, axis=0) if len(rows) == 1 else rows.copy()
 
 
 def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
