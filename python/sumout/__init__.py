@@ -1,6 +1,16 @@
 """Classify, complete, sample and score data with holes in it, exactly.
 
 What is missing is summed out, not filled in.
+
+Examples
+--------
+>>> import numpy as np
+>>> from sumout import TMMClassifier
+>>> X = [[0.0, 0.1], [0.2, np.nan], [5.0, 5.1], [np.nan, 5.3]] * 20
+>>> y = ["low", "low", "high", "high"] * 20
+>>> model = TMMClassifier(random_state=0).fit(X, y)
+>>> model.predict([[np.nan, 5.0], [0.1, np.nan]])
+array(['high', 'low'], dtype='<U4')
 """
 
 from sumout._engine import Model, __version__

@@ -6,10 +6,13 @@ from numpy.typing import NDArray
 __version__: str
 
 Rows = NDArray[np.float32]
-Heard = Callable[[int, int, float], object]
+OnProgress = Callable[[int, int, float], object]  # step, steps, objective
 
 class Model:
-    """A trained model. Rows are C-contiguous float32 arrays (n, width), NaN is missing; threads 0 is one a core."""
+    """A trained model.
+
+    Rows are C-contiguous float32 arrays (n, width), NaN is missing; 0 threads is one per core.
+    """
 
     @staticmethod
     def from_bytes(bytes: bytes) -> Model: ...
@@ -18,7 +21,7 @@ class Model:
     def classes(self) -> int: ...
     @property
     def categories(self) -> list[int]:
-        """Of each column how many there are, 0 for a number."""
+        """The number of categories of each column, 0 for numbers."""
     @property
     def image_shape(self) -> tuple[int, int, int] | None: ...
     @property
@@ -53,7 +56,7 @@ class Model:
     ) -> Rows: ...
 
 def check_device(name: str) -> None:
-    """Says what is wrong with a device before work starts."""
+    """Raises before work starts if a device cannot be used."""
 
 def distinct_rows(
     values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64], threads: int
@@ -70,7 +73,7 @@ def train(
     about: str,
     device: str,
     threads: int,
-    heard: Heard | None,
+    heard: OnProgress | None,
 ) -> Model: ...
 def go_on(
     model: Model,
@@ -81,5 +84,5 @@ def go_on(
     settings: str,
     device: str,
     threads: int,
-    heard: Heard | None,
+    heard: OnProgress | None,
 ) -> Model: ...
