@@ -1,6 +1,8 @@
-"""The model from its formulas in plain NumPy, read from the bytes of a model file; slow, float64, log space.
+"""The model in plain NumPy, from its formulas and the bytes of a model file.
 
-leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing coordinate drops out of the sum
+Slow, in float64 and log space.
+
+leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing value drops out of the sum
 mixing    ψ_j(c)      = Σ_a W_j[c,a] φ_j(a)
 product   φ_p(c)      = Π_{j child of p} ψ_j(c)
 classes   P(X|y)      = Σ_a W_top[y,a] φ(a)
@@ -29,7 +31,7 @@ def read(data):
 def leaf_logs(tree, x, prefix, tensors):
     """log φ⁰ of every position, (N, M), of one row in the units of the model."""
     numbers, tables = 0, 0
-    densities = []  # by family: for each coordinate a function of its value
+    densities = []  # by family: a function for each coordinate
     for family in tree["families"]:
         of_family = []
         for kind in family:
@@ -53,7 +55,7 @@ def leaf_logs(tree, x, prefix, tensors):
         densities.append(of_family)
     logs = np.zeros((len(tree["positions"]), tree["components"]))
     for i, position in enumerate(tree["positions"]):
-        for place, density in zip(position["inputs"], densities[position["family"]]):
+        for place, density in zip(position["inputs"], densities[position["family"]], strict=True):
             if not np.isnan(x[place]):
                 logs[i] += density(x[place])
     return logs

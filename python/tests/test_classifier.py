@@ -1,4 +1,4 @@
-"""What the classifier promises beside scikit-learn's own checks."""
+"""The classifier, beyond scikit-learn's own checks."""
 
 import json
 
@@ -42,8 +42,8 @@ def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
 
     model = TMMClassifier(trees=2, steps=1, random_state=0).fit(X, y)
     assert [len(tree["positions"]) for tree in trees(model)] == [4, 4, 1]
-    assert model.score(X, y) > 0.9  # the trees have learned nothing yet
-    finish = json.loads(model.model_.about)["training"]["finish"]  # together
+    assert model.score(X, y) > 0.9  # by the clusters: the trees are untrained
+    finish = json.loads(model.model_.about)["training"]["finish"]  # trees and clusters
     assert (finish["steps"], finish["generative"]) == (1, 0.0)
     model = TMMClassifier(trees=1, steps=1, generative=2.0).fit(X, y)
     assert json.loads(model.model_.about)["training"]["finish"]["generative"] == 2.0
@@ -70,7 +70,7 @@ def test_same_bits_with_any_number_of_threads_and_any_order(iris):
 
 
 @pytest.mark.parametrize("mark", [-1, hole])
-def test_missing_labels_teach_the_density(iris, mark):
+def test_rows_without_labels_train_the_density(iris, mark):
     X, y = iris
     few = np.where(np.arange(len(y)) % 15 == 0, y.astype(float), mark)
     few = few if np.isnan(mark) else few.astype(int)
@@ -178,11 +178,11 @@ def test_samples(iris, model):
     )
 
 
-def test_explain_shows_what_is_below_a_neuron(model):
+def test_explain_shows_the_columns_below_a_node(model):
     mode = model.explain(0, 2, node=1)
     assert mode.shape == (1, 4) and np.isnan(mode).sum() == 3
-    draws = model.explain(1, 0, n=50, random_state=0)
-    assert draws.shape == (50, 4)
+    samples = model.explain(1, 0, n=50, random_state=0)
+    assert samples.shape == (50, 4)
     assert "channels" in model.model_.describe()
 
 

@@ -1,4 +1,4 @@
-"""Every mistake gets an exception that says what was expected and what came."""
+"""Every user error raises an exception that says what was expected and what came."""
 
 import re
 
@@ -41,7 +41,7 @@ def test_rows(kind, model):
     fails(NotFittedError, "not fitted", kind().score_samples, X)
 
 
-def test_questions(model):
+def test_queries(model):
     fails(
         ValueError, "row 1, column 2: expected a finite number or NaN", model.predict, infinite(X)
     )
@@ -130,17 +130,19 @@ def test_parameters(settings, words):
     fails(ValueError, words, TMMClassifier(**{"steps": 5, **settings}).fit, X, y)
 
 
-def test_a_gpu_computes_the_same_or_the_error_says_why_not():
-    of = lambda device: TMMDensity(device=device, steps=5, random_state=0).fit(X).score_samples(X)
+def test_a_gpu_computes_the_same_or_the_error_tells_why_not():
+    def scores_on(device):
+        return TMMDensity(device=device, steps=5, random_state=0).fit(X).score_samples(X)
+
     try:
-        scores = of("cuda")
+        scores = scores_on("cuda")
     except RuntimeError as error:
         assert re.search(
             "device='cuda': this package was built without CUDA|device: no NVIDIA GPU here",
             str(error),
         )
     else:
-        np.testing.assert_allclose(scores, of("cpu"), rtol=1e-2)
+        np.testing.assert_allclose(scores, scores_on("cpu"), rtol=1e-2)
 
 
 def test_training_that_diverges():

@@ -1,4 +1,4 @@
-"""Model files go both ways between Python and the command line. SUMOUT names the command's binary."""
+"""Python and the command line read each other's model files. SUMOUT is the path of the command."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_iris
 import sumout
 from sumout import TMMClassifier, TMMDensity, TMMImputer
 
-needs_command = pytest.mark.skipif("SUMOUT" not in os.environ, reason="SUMOUT names no binary")
+needs_command = pytest.mark.skipif("SUMOUT" not in os.environ, reason="SUMOUT is not set")
 
 
 def command(*words):
@@ -43,11 +43,11 @@ def test_the_command_reads_what_python_wrote(tmp_path):
         "--out",
         tmp_path / "classes.csv",
     )
-    told = pd.read_csv(tmp_path / "classes.csv")
+    rows = pd.read_csv(tmp_path / "classes.csv")
     posterior = model.predict_proba(frame)
     for k, name in enumerate(model.classes_):
-        column = next(c for c in told.columns if name in c and told[c].between(0, 1).all())
-        np.testing.assert_allclose(told[column], posterior[:, k], atol=1e-5)
+        column = next(c for c in rows.columns if name in c and rows[c].between(0, 1).all())
+        np.testing.assert_allclose(rows[column], posterior[:, k], atol=1e-5)
     command(
         "impute",
         tmp_path / "model.sumout",
@@ -77,9 +77,9 @@ def test_python_reads_what_the_command_wrote(tmp_path):
     )
     command("predict", path, "--data", tmp_path / "rows.csv", "--out", tmp_path / "classes.csv")
     with open(tmp_path / "classes.csv") as file:
-        told = list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
     predicted = model.predict(frame)
-    assert all(label in row.values() for label, row in zip(predicted, told))
+    assert all(label in row.values() for label, row in zip(predicted, rows, strict=True))
     assert model.score(frame, y) > 0.8
     model.partial_fit(frame, y).save(path)
     assert (sumout.load(path).predict_proba(frame) == model.predict_proba(frame)).all()

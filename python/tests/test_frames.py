@@ -58,7 +58,7 @@ def test_imputing_a_frame_keeps_its_type():
         assert isinstance(filled, kind) and list(filled.columns) == list(frame.columns)
         assert filled["town"].dtype == frame["town"].dtype
         before, after = frame["town"].to_list(), filled["town"].to_list()
-        assert all(b == a for b, a in zip(before, after) if isinstance(b, str))
+        assert all(b == a for b, a in zip(before, after, strict=True) if isinstance(b, str))
         assert set(after) == {"Athens", "Bergen", "Cadiz"}
         assert not any(np.isnan(height) for height in filled["height"].to_list())
     assert (

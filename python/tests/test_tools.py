@@ -1,4 +1,4 @@
-"""The tools of scikit-learn and joblib around the estimators."""
+"""The estimators inside the tools of scikit-learn and joblib."""
 
 import multiprocessing
 import os
@@ -60,7 +60,7 @@ def test_clone_and_pickle(iris):
     assert (again.impute(X) == model.impute(X)).all()
 
 
-def test_the_tags_say_that_nan_is_welcome():
+def test_tags_allow_nan():
     assert all(
         get_tags(kind()).input_tags.allow_nan for kind in (TMMClassifier, TMMDensity, TMMImputer)
     )
@@ -122,7 +122,7 @@ def test_ctrl_c_stops_cleanly():
     assert (child.returncode, out, err) == (0, "stopped False\n", "")
 
 
-def test_omp_num_threads_is_heard(monkeypatch):
+def test_omp_num_threads_is_used(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert TMMClassifier()._threads() == 1 and TMMClassifier(n_jobs=3)._threads() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")
