@@ -6,10 +6,13 @@ from numpy.typing import NDArray
 __version__: str
 
 Rows = NDArray[np.float32]
-Heard = Callable[[int, int, float], object]
+OnProgress = Callable[[int, int, float], object]  # step, steps, objective
 
 class Model:
-    """A trained model. Rows are C-contiguous float32 arrays (n, width), NaN is missing; threads 0 is one a core."""
+    """A trained model.
+
+    Rows are C-contiguous float32 arrays (n, width), NaN is missing; 0 threads is one per core.
+    """
 
     @staticmethod
     def from_bytes(bytes: bytes) -> Model: ...
@@ -18,7 +21,7 @@ class Model:
     def classes(self) -> int: ...
     @property
     def categories(self) -> list[int]:
-        """Of each column how many there are, 0 for a number."""
+        """The number of categories of each column, 0 for numbers."""
     @property
     def image_shape(self) -> tuple[int, int, int] | None: ...
     @property
@@ -31,18 +34,29 @@ class Model:
     def posterior(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def log_marginal(self, rows: Rows, threads: int) -> NDArray[np.float64]: ...
     def log_conditional(self, rows: Rows, given: Rows, threads: int) -> NDArray[np.float64]: ...
-    def impute_mean(self, rows: Rows, class_index: int | None, threads: int) -> tuple[Rows, Rows]: ...
+    def impute_mean(
+        self, rows: Rows, class_index: int | None, threads: int
+    ) -> tuple[Rows, Rows]: ...
     def impute_mode(self, rows: Rows, class_index: int | None, threads: int) -> Rows: ...
-    def impute_sample(self, rows: Rows, class_index: int | None, seed: int, threads: int) -> Rows: ...
+    def impute_sample(
+        self, rows: Rows, class_index: int | None, seed: int, threads: int
+    ) -> Rows: ...
     def sample(
         self, count: int, class_index: int | None, seed: int, threads: int
     ) -> tuple[Rows, NDArray[np.int64]]: ...
     def explain(
-        self, tree: int, level: int, node: int, channel: int, count: int | None, seed: int, threads: int
+        self,
+        tree: int,
+        level: int,
+        node: int,
+        channel: int,
+        count: int | None,
+        seed: int,
+        threads: int,
     ) -> Rows: ...
 
 def check_device(name: str) -> None:
-    """Says what is wrong with a device before work starts."""
+    """Raises before work starts if a device cannot be used."""
 
 def distinct_rows(
     values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64], threads: int
@@ -59,7 +73,7 @@ def train(
     about: str,
     device: str,
     threads: int,
-    heard: Heard | None,
+    heard: OnProgress | None,
 ) -> Model: ...
 def go_on(
     model: Model,
@@ -70,5 +84,5 @@ def go_on(
     settings: str,
     device: str,
     threads: int,
-    heard: Heard | None,
+    heard: OnProgress | None,
 ) -> Model: ...

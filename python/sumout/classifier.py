@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,81 +13,132 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from sumout import labels
-from sumout.estimator import TMM, checked_count, checked_weights
+from sumout.estimator import TMM, checked_count, given_rows
 from sumout.names import name_of, values_of
+from sumout.parameters import random_seed, with_shared_parameters
+from sumout.training_set import checked_weights
 
 
+@with_shared_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class TMMClassifier(ClassifierMixin, TMM):
-    """Classifies rows with any pattern of holes, exactly: P(y | x_o), with what is missing summed out.
+    """Classifier for rows with any pattern of missing values.
 
-    Parameters beside those of every class (see TMM):
+    P(y | x_o) is exact: the missing values are summed out, not filled in. Training data may
+    have missing values and missing labels too.
 
-    generative : weight of -log P(X) beside -log P(y | X)
-    class_weight : None, 'balanced' or a dict, as in scikit-learn
-    missing_label : labels equal to it are missing, and so are NaN and None; a row without a label teaches P(X)
-        only. Where it would leave a single class (labels -1 and 1), it is a class.
+    Parameters
+    ----------
+    generative : float, default=None
+        Weight of -log P(X) in the loss, beside -log P(y | X).
+    class_weight : dict, 'balanced' or None, default=None
+        Weights of the classes, as in scikit-learn.
+    missing_label : label, default=-1
+        Labels equal to it are missing, and so are NaN and None. Rows without a label train P(X)
+        only. Where this would leave a single class, as with labels -1 and 1, it is a class.
+    (and those of every estimator: see sumout.parameters.Parameters)
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    model_ : sumout.Model
+        The trained model; `model_.describe()` shows its structure.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where there are any.
+    image_shape_ : tuple of int or None
+        (height, width, channels) of images, None for a table.
+
+    Methods
+    -------
+    fit, partial_fit
+        Train on rows and labels; on more of them.
+    predict, predict_proba, predict_log_proba, score
+        Classify: P(y | x_o).
+    log_likelihood, score_samples, log_conditional
+        Likelihoods of what is observed: log P(x_o | y), log P(x_o), log P(x_q | x_o).
+    impute, sample
+        Fill missing values; draw new rows.
+    explain
+        Show what a channel of a node represents.
+    save
+        Write a model file; `sumout.load` opens it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sumout import TMMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X[::3, 2] = np.nan
+    >>> model = TMMClassifier(steps=100, random_state=0).fit(X, y)
+    >>> model.predict([[5.1, np.nan, 1.4, np.nan]])
+    array([0])
+    >>> model.predict_proba([[np.nan] * 4]).round(2)
+    array([[0.33, 0.33, 0.33]])
     """
+
+    generative: float | None = None
+    class_weight: Any = None
+    missing_label: Any = -1
 
     _settings = (*TMM._settings, "generative")
 
-    def __init__(
-        self,
-        *,
-        image_shape: tuple[int, ...] | None = None,
-        categorical_features: Any = "from_dtype",
-        components: int | None = None,
-        channels: int | None = None,
-        trees: int | None = None,
-        steps: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        drop_inputs: float | None = None,
-        generative: float | None = None,
-        class_weight: Any = None,
-        missing_label: Any = -1,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        self.image_shape = image_shape
-        self.categorical_features = categorical_features
-        self.components = components
-        self.channels = channels
-        self.trees = trees
-        self.steps = steps
-        self.batch = batch
-        self.rate = rate
-        self.drop_inputs = drop_inputs
-        self.generative = generative
-        self.class_weight = class_weight
-        self.missing_label = missing_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TMMClassifier:
-        """Learns from rows with holes; labels may be missing too."""
+        """Train on rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing. Images may have shape (n_samples, *image_shape).
+        y : array-like of shape (n_samples,)
+            Labels; see `missing_label`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the row twice, a weight of 0 no row.
+
+        Returns
+        -------
+        self
+        """
         with self._all_or_nothing():
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> TMMClassifier:
         self._check_device()
-        values, y, there, weights = self._checked(X, y, sample_weight, first=True)
-        counted = there & (weights > 0)
+        values, y, known, weights = self._checked(X, y, sample_weight, first=True)
+        counted = known & (weights > 0)
         if not counted.any():
             raise ValueError("sample_weight: expected a class with a weight that is not zero")
         self.classes_ = np.unique(y[counted])
-        there &= np.isin(y, self.classes_)
-        encoded = labels.encode(y, there, self.classes_)
-        self._train(values, encoded, weights, self._class_weights(y, there, weights), self._names())
+        known &= np.isin(y, self.classes_)
+        encoded = labels.encode(y, known, self.classes_)
+        class_weights = self._class_weights(y, known, weights)
+        self._train(values, encoded, weights, class_weights, self._class_names())
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> TMMClassifier:
-        """Learns a part of the data; the next call goes on from there.
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> TMMClassifier:
+        """Train on a part of the data; the next call continues from there.
 
-        The first call fixes the classes (`classes`, or those of its labels), the scaling and the tree.
+        The first call fixes the classes, the scaling of the columns and the tree.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        y : array-like of shape (n_samples,)
+            Labels; see `missing_label`.
+        classes : array-like of shape (n_classes,), default=None
+            All classes, in the first call. None takes those of its labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the row twice, a weight of 0 no row.
+
+        Returns
+        -------
+        self
         """
         with self._all_or_nothing():
             return self._partial_fit(X, y, classes, sample_weight)
@@ -95,46 +147,52 @@ class TMMClassifier(ClassifierMixin, TMM):
         self._check_device()
         first = not hasattr(self, "model_")
         given = None if classes is None else np.unique(np.asarray(classes))
-        values, y, there, weights = self._checked(X, y, sample_weight, first, given if first else self.classes_)
+        values, y, known, weights = self._checked(
+            X, y, sample_weight, first, given if first else self.classes_
+        )
         if first:
-            self.classes_ = np.unique(y[there] if classes is None else np.asarray(classes))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes: expected {self.classes_} as in the first call, got {classes}")
-        encoded = labels.encode(y, there, self.classes_)
-        class_weights = self._class_weights(y, there, weights)
+            self.classes_ = np.unique(y[known]) if given is None else given
+        elif given is not None and not np.array_equal(given, self.classes_):
+            raise ValueError(
+                f"classes: expected {self.classes_} as in the first call, got {classes}"
+            )
+        encoded = labels.encode(y, known, self.classes_)
+        class_weights = self._class_weights(y, known, weights)
         if first:
-            self._train(values, encoded, weights, class_weights, self._names())
+            self._train(values, encoded, weights, class_weights, self._class_names())
         else:
-            self._go_on(values, encoded, weights, class_weights)
+            self._train_further(values, encoded, weights, class_weights)
         return self
 
     def _checked(
         self, X: Any, y: Any, sample_weight: Any, first: bool, classes: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Encoded rows, labels, which labels are there, weights."""
+        """Encoded rows, labels, which of the labels are known, weights."""
         if y is None:
             raise ValueError("TMMClassifier requires y to be passed, but the target y is None.")
         values = self._learn_columns(X) if first else self._rows(X)
-        y, there = labels.present(y, self.missing_label, classes)
+        y, known = labels.validate(y, self.missing_label, classes)
         check_consistent_length(values, y)
-        return values, y, there, checked_weights(sample_weight, len(values))
+        return values, y, known, checked_weights(sample_weight, len(values))
 
-    def _class_weights(self, y: np.ndarray, there: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if self.class_weight is None or not there.any():
+    def _class_weights(self, y: np.ndarray, known: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.class_weight is None or not known.any():
             return np.ones(len(self.classes_))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            seen = np.isin(self.classes_, y[there])
+            seen = np.isin(self.classes_, y[known])
             balanced = np.ones(len(self.classes_))
             balanced[seen] = compute_class_weight(
-                "balanced", classes=self.classes_[seen], y=y[there], sample_weight=weights[there]
+                "balanced", classes=self.classes_[seen], y=y[known], sample_weight=weights[known]
             )
             return balanced
-        chosen = compute_class_weight(self.class_weight, classes=self.classes_, y=y[there])
+        chosen = compute_class_weight(self.class_weight, classes=self.classes_, y=y[known])
         if not np.isfinite(chosen).all() or (chosen <= 0).any():
-            raise ValueError(f"class_weight: expected finite numbers above 0, got {self.class_weight}")
+            raise ValueError(
+                f"class_weight: expected finite numbers above 0, got {self.class_weight}"
+            )
         return chosen
 
-    def _names(self) -> list[str]:
+    def _class_names(self) -> list[str]:
         return [name_of(label) for label in self.classes_]
 
     def _open(self, model: Any) -> TMMClassifier:
@@ -143,71 +201,138 @@ class TMMClassifier(ClassifierMixin, TMM):
         return super()._open(model)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """P(y | x_o), (n, classes). A row with everything missing gets P(y)."""
+        """Probabilities P(y | x_o) of the classes given what is observed.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns are in the order of `classes_`. A row with nothing observed has P(y).
+        """
         rows = self._rows(X)
         return self.model_.posterior(rows, self._threads())
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """log P(y | x_o), (n, classes)."""
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every row."""
+        """The most probable class of every row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         posterior = self.predict_proba(X)
         return self.classes_[posterior.argmax(axis=1)]
 
     def log_likelihood(self, X: Any) -> np.ndarray:
-        """log P(x_o | y), (n, classes)."""
+        """Log-likelihood log P(x_o | y) of what is observed, for every class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
         rows = self._rows(X)
         return self.model_.log_likelihood(rows, self._threads())
 
     def impute(self, X: Any, how: str = "mean", *, y: Any = None, random_state: Any = None) -> Any:
-        """`X` with its holes filled, as it came (an array or a frame); observed values are kept.
+        """Fill missing values; observed values are kept.
 
-        how='mean' is E[x_m | x_o], exact, and the most probable category of a categorical column; 'mode' the values
-        in the most likely joint assignment of hidden variables and missing values; 'sample' a draw from P(x_m | x_o).
-        With a class `y`, given that class too.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        how : {'mean', 'mode', 'sample'}, default='mean'
+            'mean' is E[x_m | x_o], exact; in a categorical column, the most probable category.
+            'mode' takes the values from the most likely joint assignment of hidden variables and
+            missing values. 'sample' draws from P(x_m | x_o).
+        y : label, default=None
+            A class to condition on too, the same for all rows.
+        random_state : int, RandomState instance or None, default=None
+            Seed of 'sample'.
+
+        Returns
+        -------
+        ndarray or data frame of the same type and shape as `X`
         """
         return self._impute(X, how, self._class_index(y), random_state)
 
     def sample(
         self, n: int = 1, y: Any = None, given: Any = None, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`n` rows and their classes, from P(X, y), from P(X | y) for a class `y`, or given what is observed.
+        """Draw rows and their classes from P(X, y).
 
-        `given` is one row with holes (`n` draws of it) or `n` rows (a draw of each).
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        y : label, default=None
+            A class to condition on: rows are drawn from P(X | y).
+        given : array-like or data frame of 1 or `n` rows, default=None
+            Observed values to condition on; NaN is drawn. From one row, `n` samples are drawn;
+            from `n` rows, one each.
+        random_state : int, RandomState instance or None, default=None
+            Seed.
+
+        Returns
+        -------
+        X : ndarray of shape (n, n_features)
+            Rows.
+        y : ndarray of shape (n,)
+            Their classes.
         """
         check_is_fitted(self, "model_")
         random = check_random_state(random_state)
         n = checked_count(n, self.n_features_in_)
-        index, seed = self._class_index(y), int(random.randint(2**31 - 1))
+        index, seed = self._class_index(y), random_seed(random)
         if given is None:
-            rows, drawn = self.model_.sample(n, index, seed, self._threads())
-            return self._columns.decode(rows), self.classes_[drawn]
+            rows, classes = self.model_.sample(n, index, seed, self._threads())
+            return self._columns.decode(rows), self.classes_[classes]
         rows = given_rows(self._rows(given), n)
-        drawn = np.full(n, index) if index is not None else self._drawn_classes(rows, random)
-        for k in np.unique(drawn):
-            of_class = np.ascontiguousarray(rows[drawn == k])
-            rows[drawn == k] = self.model_.impute_sample(of_class, int(k), seed, self._threads())
-        return self._columns.restore(self._columns.decode(rows), self._flat(given)), self.classes_[drawn]
+        classes = np.full(n, index) if index is not None else self._sample_classes(rows, random)
+        for k in np.unique(classes):
+            of_class = np.ascontiguousarray(rows[classes == k])
+            rows[classes == k] = self.model_.impute_sample(of_class, int(k), seed, self._threads())
+        values = self._columns.restore(self._columns.decode(rows), self._flat(given))
+        return values, self.classes_[classes]
 
-    def _drawn_classes(self, rows: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-        below = self.model_.posterior(rows, self._threads()).cumsum(axis=1)
-        return (below < random.uniform(size=(len(rows), 1)) * below[:, -1:]).sum(axis=1)
+    def _sample_classes(self, rows: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+        """A class for every row, drawn from P(y | x_o)."""
+        cumulative = self.model_.posterior(rows, self._threads()).cumsum(axis=1)
+        thresholds = random.uniform(size=(len(rows), 1)) * cumulative[:, -1:]
+        return (cumulative < thresholds).sum(axis=1)
 
     def _class_index(self, y: Any) -> int | None:
         if y is None:
             return None
         check_is_fitted(self, "model_")
-        found = np.flatnonzero(np.array([name_of(label) == name_of(y) for label in self.classes_]))
+        found = np.flatnonzero(np.array([name == name_of(y) for name in self._class_names()]))
         if len(found) == 0:
-            raise ValueError(f"y: expected one of the classes {self._names()}, got {y!r}")
+            raise ValueError(f"y: expected one of the classes {self._class_names()}, got {y!r}")
         return int(found[0])
-
-
-def given_rows(rows: np.ndarray, n: int) -> np.ndarray:
-    """One row `n` times, or `n` rows."""
-    if len(rows) not in (1, n):
-        raise ValueError(f"given: expected 1 row or {n}, got {len(rows)}")
-    return np.repeat(rows, n, axis=0) if len(rows) == 1 else rows.copy()

@@ -1,138 +1,235 @@
-"""Without labels: a density, and a transformer that fills holes."""
+"""Estimators without labels: a density, and a transformer that fills holes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import DensityMixin, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sumout.classifier import given_rows
-from sumout.estimator import TMM, checked_count, checked_weights
+from sumout.estimator import TMM, checked_count, given_rows
+from sumout.parameters import random_seed, with_shared_parameters
+from sumout.training_set import checked_weights
 
 
 class Unlabelled(TMM):
-    """Learning P(X)."""
+    """Training of P(X): a model with one class."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learns P(X) from rows with holes; `y` is ignored."""
+        """Train on rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing. Images may have shape (n_samples, *image_shape).
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the row twice, a weight of 0 no row.
+
+        Returns
+        -------
+        self
+        """
         with self._all_or_nothing():
             self._check_device()
             values = self._learn_columns(X)
             weights = checked_weights(sample_weight, len(values))
-            self._train(values, np.zeros(len(values), dtype=np.int64), weights, np.ones(1), [])
+            labels = np.zeros(len(values), dtype=np.int64)
+            self._train(values, labels, weights, np.ones(1), [])
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learns a part of the data; the next call goes on from there. The first fixes scaling and tree."""
+        """Train on a part of the data; the next call continues from there.
+
+        The first call fixes the scaling of the columns and the tree.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the row twice, a weight of 0 no row.
+
+        Returns
+        -------
+        self
+        """
         if not hasattr(self, "model_"):
             return self.fit(X, sample_weight=sample_weight)
         self._check_device()
         values = self._rows(X)
         weights = checked_weights(sample_weight, len(values))
-        self._go_on(values, np.zeros(len(values), dtype=np.int64), weights, np.ones(1))
+        labels = np.zeros(len(values), dtype=np.int64)
+        self._train_further(values, labels, weights, np.ones(1))
         return self
 
 
+@with_shared_parameters
 class TMMDensity(DensityMixin, Unlabelled):
-    """The density of rows with any pattern of holes, exactly: log P(x_o), conditionals, completions, samples.
+    """Density of rows with any pattern of missing values.
 
-    Parameters: see TMM.
+    log P(x_o), conditionals, completions and samples are exact: the missing values are summed
+    out, not filled in. Training data may have missing values too.
+
+    Parameters
+    ----------
+    (and those of every estimator: see sumout.parameters.Parameters)
+
+    Attributes
+    ----------
+    model_ : sumout.Model
+        The trained model; `model_.describe()` shows its structure.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where there are any.
+    image_shape_ : tuple of int or None
+        (height, width, channels) of images, None for a table.
+
+    Methods
+    -------
+    fit, partial_fit
+        Train on rows; on more of them.
+    score_samples, score, log_conditional
+        Log-likelihood of every row, their mean, and of some cells given others.
+    impute, sample
+        Fill missing values; draw new rows.
+    explain
+        Show what a channel of a node represents.
+    save
+        Write a model file; `sumout.load` opens it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sumout import TMMDensity
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> density = TMMDensity(steps=100, random_state=0).fit(X)
+    >>> usual, unusual = density.score_samples([[5.1, np.nan, 1.4, 0.2], [5.1, np.nan, 1.4, 2.5]])
+    >>> bool(usual > unusual)
+    True
+    >>> density.sample(3, given=[[5.1, np.nan, 1.4, np.nan]], random_state=0).shape
+    (3, 4)
     """
 
-    def __init__(
-        self,
-        *,
-        image_shape: tuple[int, ...] | None = None,
-        categorical_features: Any = "from_dtype",
-        components: int | None = None,
-        channels: int | None = None,
-        trees: int | None = None,
-        steps: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        drop_inputs: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        self.image_shape = image_shape
-        self.categorical_features = categorical_features
-        self.components = components
-        self.channels = channels
-        self.trees = trees
-        self.steps = steps
-        self.batch = batch
-        self.rate = rate
-        self.drop_inputs = drop_inputs
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
-
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
+        """Mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
         return float(self.score_samples(X).mean())
 
     def impute(self, X: Any, how: str = "mean", *, random_state: Any = None) -> Any:
-        """`X` with its holes filled; see TMMClassifier.impute."""
+        """Fill missing values; observed values are kept.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        how : {'mean', 'mode', 'sample'}, default='mean'
+            As in `TMMClassifier.impute`.
+        random_state : int, RandomState instance or None, default=None
+            Seed of 'sample'.
+
+        Returns
+        -------
+        ndarray or data frame of the same type and shape as `X`
+        """
         return self._impute(X, how, None, random_state)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> np.ndarray:
-        """`n` rows from P(X), or given what is observed in one row or in `n` rows."""
+        """Draw rows from P(X).
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        given : array-like or data frame of 1 or `n` rows, default=None
+            Observed values to condition on; NaN is drawn. From one row, `n` samples are drawn;
+            from `n` rows, one each.
+        random_state : int, RandomState instance or None, default=None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+        """
         check_is_fitted(self, "model_")
         n = checked_count(n, self.n_features_in_)
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        seed = random_seed(random_state)
         if given is None:
             return self._columns.decode(self.model_.sample(n, None, seed, self._threads())[0])
         rows = given_rows(self._rows(given), n)
-        drawn = self._columns.decode(self.model_.impute_sample(rows, None, seed, self._threads()))
-        return self._columns.restore(drawn, self._flat(given))
+        codes = self.model_.impute_sample(rows, None, seed, self._threads())
+        return self._columns.restore(self._columns.decode(codes), self._flat(given))
 
 
+@with_shared_parameters
+@dataclass(kw_only=True, eq=False, repr=False)
 class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
-    """Fills holes from the exact conditional distribution of what is missing given what is there.
+    """Transformer that fills missing values.
 
-    Parameters beside those of every class (see TMM):
+    They come from P(x_m | x_o), the exact distribution of the missing values given the observed
+    ones. Training data may have missing values too.
 
-    how : 'mean', 'mode' or 'sample', as in TMMClassifier.impute
+    Parameters
+    ----------
+    how : {'mean', 'mode', 'sample'}, default='mean'
+        What to fill in, as in `TMMClassifier.impute`.
+    (and those of every estimator: see sumout.parameters.Parameters)
+
+    Attributes
+    ----------
+    model_ : sumout.Model
+        The trained model; `model_.describe()` shows its structure.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where there are any.
+    image_shape_ : tuple of int or None
+        (height, width, channels) of images, None for a table.
+
+    Methods
+    -------
+    fit, partial_fit
+        Train on rows; on more of them.
+    transform, fit_transform
+        Fill missing values.
+    score_samples, log_conditional
+        Log-likelihood of every row, and of some cells given others.
+    explain
+        Show what a channel of a node represents.
+    save
+        Write a model file; `sumout.load` opens it as a TMMDensity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sumout import TMMImputer
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> X[::3, 2] = np.nan
+    >>> filled = TMMImputer(steps=100, random_state=0).fit_transform(X)
+    >>> bool(np.isnan(filled).any())
+    False
     """
 
-    def __init__(
-        self,
-        *,
-        how: str = "mean",
-        image_shape: tuple[int, ...] | None = None,
-        categorical_features: Any = "from_dtype",
-        components: int | None = None,
-        channels: int | None = None,
-        trees: int | None = None,
-        steps: int | None = None,
-        batch: int | None = None,
-        rate: float | None = None,
-        drop_inputs: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: str = "cpu",
-    ) -> None:
-        self.how = how
-        self.image_shape = image_shape
-        self.categorical_features = categorical_features
-        self.components = components
-        self.channels = channels
-        self.trees = trees
-        self.steps = steps
-        self.batch = batch
-        self.rate = rate
-        self.drop_inputs = drop_inputs
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
+    how: str = "mean"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -140,6 +237,16 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
         return tags
 
     def transform(self, X: Any) -> Any:
-        """`X` with its holes filled, as it came: an array, or a frame. Observed values are kept."""
+        """Fill missing values; observed values are kept.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+
+        Returns
+        -------
+        ndarray or data frame of the same type and shape as `X`
+        """
         check_is_fitted(self, "model_")
         return self._impute(X, self.how, None, self.random_state)

@@ -1,46 +1,35 @@
-"""Model files, the same that the command line reads and writes."""
+"""Writing a file whole or not at all."""
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
-
-from sumout._engine import Model
 
 
-def load(path: str | os.PathLike) -> Any:
-    """Opens a `.sumout` file: a TMMClassifier, or a TMMDensity where the model has one class without a name."""
-    from sumout.classifier import TMMClassifier
-    from sumout.density import TMMDensity
+def write_atomically(path: str | os.PathLike, data: bytes) -> None:
+    """Writes a temporary file in the same folder, then renames it to `path`.
 
-    try:
-        model = Model.from_bytes(Path(path).read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}: {error}") from None
-    unnamed = not json.loads(model.about)["classes"]
-    kind = TMMDensity if model.classes == 1 and unnamed else TMMClassifier
-    return kind()._open(model)
-
-
-def save(model: Model, path: str | os.PathLike) -> None:
-    """Writes beside and renames, so that a file is there whole or not at all. A device or a pipe is written to, and a
-    link stays one; a file that was there keeps its mode."""
+    A device or a pipe is written to directly. A symbolic link stays a link, and a file that
+    is replaced keeps its mode.
+    """
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
-        with path.open("wb") as file:  # a folder says here that it is one
-            file.write(model.to_bytes())
+        path.write_bytes(data)  # raises IsADirectoryError for a folder
         return
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(model.to_bytes())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
-        os.replace(beside, path)
+            file.write(data)
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask())
+        os.replace(temporary, path)
     except BaseException:
-        os.unlink(beside)
+        os.unlink(temporary)
         raise
+
+
+def umask() -> int:
+    """The process's mask for new files; it can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,4 +1,4 @@
-"""Labels as numbers from 0, and −1 for those that are missing."""
+"""Labels as numbers from 0, and -1 for missing labels."""
 
 from __future__ import annotations
 
@@ -11,43 +11,69 @@ from sklearn.utils.multiclass import check_classification_targets
 from sumout.names import is_hole, name_of
 
 
-def present(y: Any, missing_label: Any, classes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (n), and which of them are there.
+def validate(
+    y: Any, missing_label: Any, classes: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (n), and a mask (n) of those that are known.
 
-    NaN, None and what is masked are missing. So is `missing_label`, unless it is one of the `classes`, or, where those
-    are not known yet, unless that would leave a single class: -1 beside 1 is a class.
+    NaN, None and masked labels are missing. So is `missing_label`, unless it is a class: one of the
+    `classes`, or, if those are None, one without which fewer than two remain, as in -1 and 1.
     """
+    y = as_array(y)
+    known = ~holes(y)
+    if not is_hole(missing_label):
+        marked = known & equal_to(missing_label, y, known)
+        if classes is None:
+            is_class = len(set(y[known & ~marked].tolist())) < 2
+        else:
+            is_class = missing_label in classes.tolist()
+        if not is_class:
+            known &= ~marked
+    if not known.any() and classes is None:
+        raise ValueError("Input y contains NaN only: expected at least one label")
+    if known.any():
+        if y.dtype == object and not known.all():
+            y = y.copy()
+            y[~known] = y[known][0]  # so that labels of one type can be sorted
+        check_classification_targets(y[known])
+    return y, known
+
+
+def as_array(y: Any) -> np.ndarray:
     if isinstance(y, np.ma.MaskedArray):
-        y = y.astype(np.float64).filled(np.nan) if y.dtype.kind in "biuf" else y.astype(object).filled(None)
+        if y.dtype.kind in "biuf":
+            y = y.astype(np.float64).filled(np.nan)
+        else:
+            y = y.astype(object).filled(None)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError("Input y contains infinity: expected classes, or NaN for a missing label")
-    there = ~np.array([is_hole(label) for label in y], dtype=bool) if y.dtype.kind in "fO" else np.ones(len(y), bool)
-    if not is_hole(missing_label):
-        if y.dtype == object:
-            marked = np.array([ok and bool(label == missing_label) for label, ok in zip(y, there)], dtype=bool)
-        else:
-            marked = there & np.array(y == missing_label, dtype=bool)
-        is_class = len({*y[there & ~marked].tolist()}) < 2 if classes is None else missing_label in classes.tolist()
-        if not is_class:
-            there &= ~marked
-    if not there.any() and classes is None:
-        raise ValueError("Input y contains NaN only: expected at least one label")
-    if there.any():
-        if y.dtype == object and not there.all():
-            y = y.copy()
-            y[~there] = y[there][0]
-        check_classification_targets(y[there])
-    return y, there
+    return y
 
 
-def encode(y: np.ndarray, there: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The place of every label among the classes."""
-    places = {label: place for place, label in enumerate(classes.tolist())}
-    labels = np.full(len(y), -1, dtype=np.int64)
-    for row in np.flatnonzero(there):
-        place = places.get(y[row].item() if isinstance(y[row], np.generic) else y[row])
-        if place is None:
-            raise ValueError(f"y, row {row}: expected one of the classes {list(map(name_of, classes))}, got {y[row]!r}")
-        labels[row] = place
-    return labels
+def holes(y: np.ndarray) -> np.ndarray:
+    """A mask (n) of NaN, None and the like."""
+    if y.dtype.kind in "fO":
+        return np.array([is_hole(label) for label in y], dtype=bool)
+    return np.zeros(len(y), dtype=bool)
+
+
+def equal_to(missing_label: Any, y: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """A mask (n) of the labels that are equal to `missing_label`."""
+    if y.dtype == object:  # NA is neither equal nor unequal to anything
+        pairs = zip(y, known, strict=True)
+        return np.array([ok and bool(label == missing_label) for label, ok in pairs], dtype=bool)
+    return np.array(y == missing_label, dtype=bool)
+
+
+def encode(y: np.ndarray, known: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The index of every label in `classes`, (n) int64; -1 where it is missing."""
+    index_of = {label: index for index, label in enumerate(classes.tolist())}
+    encoded = np.full(len(y), -1, dtype=np.int64)
+    for row in np.flatnonzero(known):
+        index = index_of.get(y[row].item() if isinstance(y[row], np.generic) else y[row])
+        if index is None:
+            names = list(map(name_of, classes))
+            raise ValueError(f"y, row {row}: expected one of the classes {names}, got {y[row]!r}")
+        encoded[row] = index
+    return encoded

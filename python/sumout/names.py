@@ -1,4 +1,4 @@
-"""Names in a model file are text; in Python, classes and categories may be numbers. Both ways, by one rule."""
+"""Classes and categories as text, as in a model file, and as Python values: both ways."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ def name_of(value: Any) -> str:
 
 
 def values_of(names: list[str]) -> np.ndarray:
-    """Names as whole numbers where all of them are, as text otherwise."""
+    """Whole numbers if all names are whole numbers, else text."""
     try:
         numbers = np.array([int(name) for name in names], dtype=np.int64)
     except (ValueError, OverflowError):
         return np.array(names, dtype=object)
-    return numbers if [str(number) for number in numbers] == list(names) else np.array(names, dtype=object)
+    if [str(number) for number in numbers] == list(names):
+        return numbers
+    return np.array(names, dtype=object)  # "01" is not 1
 
 
 def categories_of(names: list[str]) -> np.ndarray:
-    """The same for categories, which may also be the two truth values."""
+    """As `values_of`, but categories may be booleans too."""
     if names and set(names) <= {"False", "True"}:
         return np.array([name == "True" for name in names], dtype=object)
     return values_of(names)
@@ -34,5 +36,5 @@ def is_hole(value: Any) -> bool:
     """None, NaN, NaT or NA."""
     if value is None:
         return True
-    equal = value == value
+    equal = value == value  # False for NaN, NA for NA
     return not isinstance(equal, (bool, np.bool_)) or not equal

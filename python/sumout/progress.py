@@ -1,23 +1,28 @@
-"""A bar that says how far training is."""
+"""A progress bar for training."""
 
 from __future__ import annotations
 
 import sys
 import time
 
+WIDTH = 30
+SECONDS_BETWEEN = 0.25
+
 
 class Bar:
-    """Called with steps done, steps in all and the objective; draws on standard error, four times a second."""
+    """A callback that draws on standard error, at most four times per second."""
 
     def __init__(self) -> None:
         self.started = self.drawn = time.monotonic()
 
     def __call__(self, step: int, steps: int, objective: float) -> None:
         now = time.monotonic()
-        if step < steps and now - self.drawn < 0.25:
+        if step < steps and now - self.drawn < SECONDS_BETWEEN:
             return
         self.drawn = now
-        done = step * 30 // steps
+        done = step * WIDTH // steps
+        bar = f"[{'#' * done}{'.' * (WIDTH - done)}]"
         left = (now - self.started) * (steps - step) / step
-        line = f"[{'#' * done}{'.' * (30 - done)}] {step}/{steps} steps, objective {objective:.4f}, {left:.0f} s left"
-        print(f"\r{line:<78}", end="\n" if step == steps else "", file=sys.stderr, flush=True)
+        line = f"{bar} {step}/{steps} steps, objective {objective:.4f}, {left:.0f} s left"
+        end = "\n" if step == steps else ""
+        print(f"\r{line:<78}", end=end, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Nothing is skipped: scikit-learn's check of arrays of other libraries wants this before SciPy is imported."""
+"""scikit-learn skips its checks of other array libraries unless this is set before SciPy loads."""
 
 import os
 

@@ -1,6 +1,8 @@
-"""The model from its formulas in plain NumPy, read from the bytes of a model file; slow, float64, log space.
+"""The model in plain NumPy, from its formulas and the bytes of a model file.
 
-leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing coordinate drops out of the sum
+Slow, in float64 and log space.
+
+leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing value drops out of the sum
 mixing    ψ_j(c)      = Σ_a W_j[c,a] φ_j(a)
 product   φ_p(c)      = Π_{j child of p} ψ_j(c)
 classes   P(X|y)      = Σ_a W_top[y,a] φ(a)
@@ -29,25 +31,31 @@ def read(data):
 def leaf_logs(tree, x, prefix, tensors):
     """log φ⁰ of every position, (N, M), of one row in the units of the model."""
     numbers, tables = 0, 0
-    densities = []  # by family: for each coordinate a function of its value
+    densities = []  # by family: a function for each coordinate
     for family in tree["families"]:
         of_family = []
         for kind in family:
             if kind == "gaussian":
-                mean, log_sigma = (tensors[f"{prefix}.leaves.{name}"][numbers] for name in ("mean", "log_sigma"))
+                mean, log_sigma = (
+                    tensors[f"{prefix}.leaves.{name}"][numbers] for name in ("mean", "log_sigma")
+                )
                 of_family.append(
-                    lambda x, m=mean, s=log_sigma: -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi)
+                    lambda x, m=mean, s=log_sigma: (
+                        -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi)
+                    )
                 )
                 numbers += 1
             else:
                 count = kind["categorical"]
-                table = log_softmax(tensors[f"{prefix}.leaves.logits"][tables : tables + count], axis=0)
+                table = log_softmax(
+                    tensors[f"{prefix}.leaves.logits"][tables : tables + count], axis=0
+                )
                 of_family.append(lambda x, t=table: t[int(x)])
                 tables += count
         densities.append(of_family)
     logs = np.zeros((len(tree["positions"]), tree["components"]))
     for i, position in enumerate(tree["positions"]):
-        for place, density in zip(position["inputs"], densities[position["family"]]):
+        for place, density in zip(position["inputs"], densities[position["family"]], strict=True):
             if not np.isnan(x[place]):
                 logs[i] += density(x[place])
     return logs
@@ -63,7 +71,9 @@ def log_likelihood(data, row):
     for t, tree in enumerate(structure["trees"]):
         logs = leaf_logs(tree, x, f"tree{t}", tensors)
         for depth, level in enumerate(tree["levels"], start=1):
-            weights = log_softmax(tensors[f"tree{t}.level{depth}.logits"], axis=2)[level["weight_of"]]  # (nodes, C, A)
+            weights = log_softmax(tensors[f"tree{t}.level{depth}.logits"], axis=2)[
+                level["weight_of"]
+            ]  # (nodes, C, A)
             mixed = logsumexp(weights + logs[:, None, :], axis=2)
             logs = np.array([mixed[children].sum(axis=0) for children in level["children"]])
         tops.append(logs[0])

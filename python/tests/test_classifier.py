@@ -1,4 +1,4 @@
-"""What the classifier promises beside scikit-learn's own checks."""
+"""The classifier, beyond scikit-learn's own checks."""
 
 import json
 
@@ -42,14 +42,16 @@ def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
 
     model = TMMClassifier(trees=2, steps=1, random_state=0).fit(X, y)
     assert [len(tree["positions"]) for tree in trees(model)] == [4, 4, 1]
-    assert model.score(X, y) > 0.9  # the trees have learned nothing yet
-    finish = json.loads(model.model_.about)["training"]["finish"]  # together
+    assert model.score(X, y) > 0.9  # by the clusters: the trees are untrained
+    finish = json.loads(model.model_.about)["training"]["finish"]  # trees and clusters
     assert (finish["steps"], finish["generative"]) == (1, 0.0)
     model = TMMClassifier(trees=1, steps=1, generative=2.0).fit(X, y)
     assert json.loads(model.model_.about)["training"]["finish"]["generative"] == 2.0
     assert len(trees(TMMDensity(trees=2, steps=1).fit(X))) == 2
     assert len(trees(TMMClassifier(image_shape=(2, 2), trees=2, steps=1).fit(X, y))) == 2
-    assert len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2  # 4,050 rows
+    assert (
+        len(trees(TMMClassifier(trees=2, steps=1).fit(np.tile(X, (27, 1)), np.tile(y, 27)))) == 2
+    )  # 4,050 rows
 
 
 def test_a_row_with_everything_missing_gets_the_prior(model):
@@ -68,7 +70,7 @@ def test_same_bits_with_any_number_of_threads_and_any_order(iris):
 
 
 @pytest.mark.parametrize("mark", [-1, hole])
-def test_missing_labels_teach_the_density(iris, mark):
+def test_rows_without_labels_train_the_density(iris, mark):
     X, y = iris
     few = np.where(np.arange(len(y)) % 15 == 0, y.astype(float), mark)
     few = few if np.isnan(mark) else few.astype(int)
@@ -94,7 +96,9 @@ def test_weights_are_repetitions(iris):
     X, y = iris
     weights = np.arange(len(X)) % 3
     weighted = TMMClassifier(steps=30, random_state=0).fit(X, y, sample_weight=weights)
-    repeated = TMMClassifier(steps=30, random_state=0).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    repeated = TMMClassifier(steps=30, random_state=0).fit(
+        X.repeat(weights, axis=0), y.repeat(weights)
+    )
     assert (weighted.predict_proba(X) == repeated.predict_proba(X)).all()
 
 
@@ -119,7 +123,9 @@ def test_partial_fit_learns_in_parts(iris):
         model.partial_fit(X[part], y[part])
     assert model.score_samples(X[parts[1]]).mean() > before
     assert model.score(X, y) > 0.93
-    absent = TMMClassifier(steps=50, random_state=0).partial_fit(X[:100], y[:100], classes=[0, 1, 2])
+    absent = TMMClassifier(steps=50, random_state=0).partial_fit(
+        X[:100], y[:100], classes=[0, 1, 2]
+    )
     assert absent.predict_proba(X[-1:])[0, 2] == 0
     absent.partial_fit(X[100:], y[100:])
     assert absent.predict_proba(X[-1:])[0, 2] > 0
@@ -167,14 +173,16 @@ def test_samples(iris, model):
     assert (rows == again).all()
     undecided = np.array([[5.7, 2.8, hole, hole]])
     _, classes = model.sample(4000, given=undecided, random_state=2)
-    np.testing.assert_allclose(np.bincount(classes, minlength=3) / 4000, model.predict_proba(undecided)[0], atol=0.03)
+    np.testing.assert_allclose(
+        np.bincount(classes, minlength=3) / 4000, model.predict_proba(undecided)[0], atol=0.03
+    )
 
 
-def test_explain_shows_what_is_below_a_neuron(model):
+def test_explain_shows_the_columns_below_a_node(model):
     mode = model.explain(0, 2, node=1)
     assert mode.shape == (1, 4) and np.isnan(mode).sum() == 3
-    draws = model.explain(1, 0, n=50, random_state=0)
-    assert draws.shape == (50, 4)
+    samples = model.explain(1, 0, n=50, random_state=0)
+    assert samples.shape == (50, 4)
     assert "channels" in model.model_.describe()
 
 

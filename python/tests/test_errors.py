@@ -1,4 +1,4 @@
-"""Every mistake gets an exception that says what was expected and what came."""
+"""Every user error raises an exception that says what was expected and what came."""
 
 import re
 
@@ -41,11 +41,19 @@ def test_rows(kind, model):
     fails(NotFittedError, "not fitted", kind().score_samples, X)
 
 
-def test_questions(model):
-    fails(ValueError, "row 1, column 2: expected a finite number or NaN", model.predict, infinite(X))
+def test_queries(model):
+    fails(
+        ValueError, "row 1, column 2: expected a finite number or NaN", model.predict, infinite(X)
+    )
     fails(ValueError, "3 features", model.predict, X[:, :2])
     fails(ValueError, "Expected 2D array", model.predict, X[0])
-    fails(ValueError, "how: expected 'mean', 'mode' or 'sample', got 'median'", model.impute, X, "median")
+    fails(
+        ValueError,
+        "how: expected 'mean', 'mode' or 'sample', got 'median'",
+        model.impute,
+        X,
+        "median",
+    )
     fails(ValueError, "y: expected one of the classes ['0', '1'], got 7", model.impute, X, y=7)
     fails(ValueError, "y: expected one of the classes", model.sample, 3, y="x")
     fails(ValueError, "given: expected 1 row or 5, got 2", model.sample, 5, given=X[:2])
@@ -66,18 +74,33 @@ def test_labels():
     fails(ValueError, "Unknown label type", fit, X, X[:, 0])
     fails(ValueError, "inconsistent numbers of samples", fit, X, y[:5])
     part = TMMClassifier(steps=5).partial_fit(X, y, classes=[0, 1])
-    fails(ValueError, "y, row 0: expected one of the classes ['0', '1'], got", part.partial_fit, X, y + 5)
+    fails(
+        ValueError,
+        "y, row 0: expected one of the classes ['0', '1'], got",
+        part.partial_fit,
+        X,
+        y + 5,
+    )
     fails(ValueError, "as in the first call", part.partial_fit, X, y, classes=[0, 1, 2])
 
 
 def test_weights():
     fit = TMMDensity(steps=5).fit
-    fails(ValueError, "one number for each of 30 rows, got shape (2,)", fit, X, sample_weight=[1, 2])
+    fails(
+        ValueError, "one number for each of 30 rows, got shape (2,)", fit, X, sample_weight=[1, 2]
+    )
     fails(ValueError, "finite numbers from 0", fit, X, sample_weight=np.full(30, -1))
     fails(ValueError, "finite numbers from 0", fit, X, sample_weight=np.full(30, hole))
     fails(ValueError, "all weights zero", fit, X, sample_weight=np.zeros(30))
     nothing = np.where(np.arange(30) < 10, 1.0, hole)
-    fails(ValueError, "expected a class with a weight", TMMClassifier(steps=5).fit, X, nothing, np.arange(30) >= 10)
+    fails(
+        ValueError,
+        "expected a class with a weight",
+        TMMClassifier(steps=5).fit,
+        X,
+        nothing,
+        np.arange(30) >= 10,
+    )
     fails(ValueError, "class_weight", TMMClassifier(steps=5, class_weight="even").fit, X, y)
 
 
@@ -107,14 +130,19 @@ def test_parameters(settings, words):
     fails(ValueError, words, TMMClassifier(**{"steps": 5, **settings}).fit, X, y)
 
 
-def test_a_gpu_computes_the_same_or_the_error_says_why_not():
-    of = lambda device: TMMDensity(device=device, steps=5, random_state=0).fit(X).score_samples(X)
+def test_a_gpu_computes_the_same_or_the_error_tells_why_not():
+    def scores_on(device):
+        return TMMDensity(device=device, steps=5, random_state=0).fit(X).score_samples(X)
+
     try:
-        scores = of("cuda")
+        scores = scores_on("cuda")
     except RuntimeError as error:
-        assert re.search("device='cuda': this package was built without CUDA|device: no NVIDIA GPU here", str(error))
+        assert re.search(
+            "device='cuda': this package was built without CUDA|device: no NVIDIA GPU here",
+            str(error),
+        )
     else:
-        np.testing.assert_allclose(scores, of("cpu"), rtol=1e-2)
+        np.testing.assert_allclose(scores, scores_on("cpu"), rtol=1e-2)
 
 
 def test_training_that_diverges():
@@ -126,14 +154,31 @@ def test_files(tmp_path):
     broken = tmp_path / "broken.sumout"
     broken.write_bytes(b"not a model")
     fails(ValueError, "broken.sumout: model file: ", sumout.load, broken)
-    fails(FileNotFoundError, "nowhere", TMMDensity(steps=5).fit(X).save, tmp_path / "nowhere" / "model.sumout")
+    fails(
+        FileNotFoundError,
+        "nowhere",
+        TMMDensity(steps=5).fit(X).save,
+        tmp_path / "nowhere" / "model.sumout",
+    )
 
 
 def test_the_engine_checks_its_arrays(model):
     engine = model.model_
     rows = X.astype(np.float32)
-    fails(ValueError, "rows: expected 3 columns, got 2", engine.posterior, np.ascontiguousarray(rows[:, :2]), 1)
-    fails(ValueError, "rows: expected a C-contiguous array", engine.posterior, np.asfortranarray(rows), 1)
+    fails(
+        ValueError,
+        "rows: expected 3 columns, got 2",
+        engine.posterior,
+        np.ascontiguousarray(rows[:, :2]),
+        1,
+    )
+    fails(
+        ValueError,
+        "rows: expected a C-contiguous array",
+        engine.posterior,
+        np.asfortranarray(rows),
+        1,
+    )
     fails(TypeError, "", engine.posterior, X, 1)
     fails(ValueError, "class: expected a number from 0 to 1", engine.impute_mean, rows, 5, 1)
     fails(ValueError, "model file", Model.from_bytes, b"")

@@ -1,4 +1,4 @@
-"""Model files go both ways between Python and the command line. SUMOUT names the command's binary."""
+"""Python and the command line read each other's model files. SUMOUT is the path of the command."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_iris
 import sumout
 from sumout import TMMClassifier, TMMDensity, TMMImputer
 
-needs_command = pytest.mark.skipif("SUMOUT" not in os.environ, reason="SUMOUT names no binary")
+needs_command = pytest.mark.skipif("SUMOUT" not in os.environ, reason="SUMOUT is not set")
 
 
 def command(*words):
@@ -35,13 +35,27 @@ def test_the_command_reads_what_python_wrote(tmp_path):
     model = TMMClassifier(steps=60, random_state=0).fit(frame, y)
     model.save(tmp_path / "model.sumout")
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    command("predict", tmp_path / "model.sumout", "--data", tmp_path / "rows.csv", "--out", tmp_path / "classes.csv")
-    told = pd.read_csv(tmp_path / "classes.csv")
+    command(
+        "predict",
+        tmp_path / "model.sumout",
+        "--data",
+        tmp_path / "rows.csv",
+        "--out",
+        tmp_path / "classes.csv",
+    )
+    rows = pd.read_csv(tmp_path / "classes.csv")
     posterior = model.predict_proba(frame)
     for k, name in enumerate(model.classes_):
-        column = next(c for c in told.columns if name in c and told[c].between(0, 1).all())
-        np.testing.assert_allclose(told[column], posterior[:, k], atol=1e-5)
-    command("impute", tmp_path / "model.sumout", "--data", tmp_path / "rows.csv", "--out", tmp_path / "filled.csv")
+        column = next(c for c in rows.columns if name in c and rows[c].between(0, 1).all())
+        np.testing.assert_allclose(rows[column], posterior[:, k], atol=1e-5)
+    command(
+        "impute",
+        tmp_path / "model.sumout",
+        "--data",
+        tmp_path / "rows.csv",
+        "--out",
+        tmp_path / "filled.csv",
+    )
     filled, ours = pd.read_csv(tmp_path / "filled.csv"), model.impute(frame)
     assert (filled["size"] == ours["size"]).all()
     np.testing.assert_allclose(filled.iloc[:, :4], ours.iloc[:, :4].astype(float), rtol=1e-4)
@@ -53,15 +67,19 @@ def test_python_reads_what_the_command_wrote(tmp_path):
     frame, y = flowers()
     frame.assign(flower=y).to_csv(tmp_path / "rows.csv", index=False)
     path = tmp_path / "model.sumout"
-    command("train", "--data", tmp_path / "rows.csv", "--target", "flower", "--steps", 60, "--out", path)
+    command(
+        "train", "--data", tmp_path / "rows.csv", "--target", "flower", "--steps", 60, "--out", path
+    )
     model = sumout.load(path)
     assert isinstance(model, TMMClassifier) and set(model.classes_) == set(y)
-    assert model.model_.categories == [0, 0, 0, 0, 2] and list(model.feature_names_in_) == list(frame.columns)
+    assert model.model_.categories == [0, 0, 0, 0, 2] and list(model.feature_names_in_) == list(
+        frame.columns
+    )
     command("predict", path, "--data", tmp_path / "rows.csv", "--out", tmp_path / "classes.csv")
     with open(tmp_path / "classes.csv") as file:
-        told = list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
     predicted = model.predict(frame)
-    assert all(label in row.values() for label, row in zip(predicted, told))
+    assert all(label in row.values() for label, row in zip(predicted, rows, strict=True))
     assert model.score(frame, y) > 0.8
     model.partial_fit(frame, y).save(path)
     assert (sumout.load(path).predict_proba(frame) == model.predict_proba(frame)).all()
@@ -71,7 +89,9 @@ def test_python_reads_what_the_command_wrote(tmp_path):
 def test_a_density_of_the_command(tmp_path):
     frame, _ = flowers()
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    command("train", "--data", tmp_path / "rows.csv", "--steps", 30, "--out", tmp_path / "model.sumout")
+    command(
+        "train", "--data", tmp_path / "rows.csv", "--steps", 30, "--out", tmp_path / "model.sumout"
+    )
     model = sumout.load(tmp_path / "model.sumout")
     assert isinstance(model, TMMDensity) and np.isfinite(model.score(frame))
 

@@ -28,7 +28,9 @@ def mixed_table(rows=120, seed=0):
 @pytest.fixture(scope="module", params=[1, 3])
 def model(request):
     X, y = mixed_table()
-    return TMMClassifier(steps=40, trees=request.param, categorical_features=[3], random_state=0).fit(X, y), X
+    return TMMClassifier(
+        steps=40, trees=request.param, categorical_features=[3], random_state=0
+    ).fit(X, y), X
 
 
 def expected(model, X):
@@ -41,8 +43,12 @@ def test_log_likelihood_posterior_and_marginal(model):
     logs = expected(model, X)
     joint = logs + read(model.model_.to_bytes())[1]["log_prior"]
     np.testing.assert_allclose(model.log_likelihood(X), logs, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.score_samples(X), logsumexp(joint, axis=1), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.predict_log_proba(X), log_softmax(joint, axis=1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        model.score_samples(X), logsumexp(joint, axis=1), rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        model.predict_log_proba(X), log_softmax(joint, axis=1), rtol=1e-5, atol=1e-5
+    )
     assert (model.predict(X) == joint.argmax(axis=1)).all()
 
 
@@ -75,5 +81,7 @@ def test_mean_and_probable_category_by_integration(model):
 def test_density(model):
     _, X = model
     density = TMMDensity(steps=30, categorical_features=[3], random_state=1).fit(X)
-    np.testing.assert_allclose(density.score_samples(X), expected(density, X)[:, 0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        density.score_samples(X), expected(density, X)[:, 0], rtol=1e-5, atol=1e-5
+    )
     assert density.score(X) == pytest.approx(expected(density, X).mean(), abs=1e-5)

@@ -43,7 +43,9 @@ def test_pandas_and_polars_give_the_same_model():
     assert models[0].model_.categories == [0, 3, 0, 2]
     assert list(models[0].feature_names_in_) == ["height", "town", "children", "member"]
     expected = models[0].predict_proba(a)
-    assert (models[1].predict_proba(b) == expected).all() and (models[2].predict_proba(c) == expected).all()
+    assert (models[1].predict_proba(b) == expected).all() and (
+        models[2].predict_proba(c) == expected
+    ).all()
     assert (models[0].predict_proba(b) == expected).all()
     assert models[0].score(a, y) > 0.8
 
@@ -56,10 +58,12 @@ def test_imputing_a_frame_keeps_its_type():
         assert isinstance(filled, kind) and list(filled.columns) == list(frame.columns)
         assert filled["town"].dtype == frame["town"].dtype
         before, after = frame["town"].to_list(), filled["town"].to_list()
-        assert all(b == a for b, a in zip(before, after) if isinstance(b, str))
+        assert all(b == a for b, a in zip(before, after, strict=True) if isinstance(b, str))
         assert set(after) == {"Athens", "Bergen", "Cadiz"}
         assert not any(np.isnan(height) for height in filled["height"].to_list())
-    assert (pandas_frame()[0].index == TMMImputer(steps=20).fit_transform(pandas_frame()[0]).index).all()
+    assert (
+        pandas_frame()[0].index == TMMImputer(steps=20).fit_transform(pandas_frame()[0]).index
+    ).all()
 
 
 def test_an_unknown_category_is_missing():
@@ -73,7 +77,9 @@ def test_an_unknown_category_is_missing():
 def test_arrays_with_categories(features):
     random = np.random.RandomState(0)
     y = random.randint(2, size=150)
-    X = np.column_stack([random.normal(y), 10 * (y ^ (random.uniform(size=150) < 0.1)) + 5, random.normal(size=150)])
+    X = np.column_stack(
+        [random.normal(y), 10 * (y ^ (random.uniform(size=150) < 0.1)) + 5, random.normal(size=150)]
+    )
     X[::7, 1] = np.nan
     model = TMMClassifier(categorical_features=features, steps=60, random_state=0).fit(X, y)
     assert model.model_.categories == [0, 2, 0] and model.score(X, y) > 0.8

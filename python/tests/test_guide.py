@@ -1,4 +1,4 @@
-"""The guide's code runs, and prints what it says."""
+"""The code of the guide runs and prints what the guide shows."""
 
 import contextlib
 import io
@@ -8,7 +8,7 @@ from pathlib import Path
 GUIDE = Path(__file__).parents[2] / "docs" / "python.md"
 
 
-def test_every_block_prints_what_the_guide_says(tmp_path, monkeypatch):
+def test_every_block_prints_what_the_guide_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", GUIDE.read_text(), re.S)
     assert len(blocks) >= 6

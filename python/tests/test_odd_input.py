@@ -1,4 +1,4 @@
-"""What people hand in without a thought: objects, masks, flags, holes where words were, and fits that fail."""
+"""Input as it comes: objects, masked arrays, booleans, columns without values, fits that fail."""
 
 import numpy as np
 import pandas as pd
@@ -19,27 +19,31 @@ def test_objects_that_are_numbers_are_numbers():
     frame.columns = list("abcd")
     numbers = TMMClassifier(**QUICK).fit(frame, y).predict_proba(frame)
     objects = frame.astype(object)
-    np.testing.assert_array_equal(TMMClassifier(**QUICK).fit(objects, y).predict_proba(objects), numbers)
+    np.testing.assert_array_equal(
+        TMMClassifier(**QUICK).fit(objects, y).predict_proba(objects), numbers
+    )
     objects.loc[3, "b"] = None
     assert TMMImputer(**QUICK).fit_transform(objects).notna().all().all()
 
 
-def test_truth_values_come_back_as_they_were(tmp_path):
+def test_booleans_come_back_as_booleans(tmp_path):
     frame = pd.DataFrame({"a": X[:, 0], "flag": pd.array(y > 0, dtype="boolean")})
     model = TMMClassifier(**QUICK).fit(frame, y)
     model.save(tmp_path / "flags.sumout")
-    asked = pd.DataFrame({"a": [14.2, 12.0], "flag": pd.array([None, True], dtype="boolean")})
-    expected = model.impute(asked)["flag"].tolist()
+    query = pd.DataFrame({"a": [14.2, 12.0], "flag": pd.array([None, True], dtype="boolean")})
+    expected = model.impute(query)["flag"].tolist()
     loaded = sumout.load(tmp_path / "flags.sumout")
-    assert loaded.impute(asked)["flag"].tolist() == expected
-    assert loaded.impute(asked.astype(object))["flag"].tolist() == expected
-    words = asked.assign(flag=["False", None])
+    assert loaded.impute(query)["flag"].tolist() == expected
+    assert loaded.impute(query.astype(object))["flag"].tolist() == expected
+    words = query.assign(flag=["False", None])
     assert isinstance(loaded.impute(words)["flag"][1], str)
-    numbered = asked.assign(flag=[0, 1])
-    np.testing.assert_array_equal(model.predict_proba(numbered), model.predict_proba(asked.assign(flag=[False, True])))
+    numbered = query.assign(flag=[0, 1])
+    np.testing.assert_array_equal(
+        model.predict_proba(numbered), model.predict_proba(query.assign(flag=[False, True]))
+    )
 
 
-def test_what_is_masked_is_missing():
+def test_masked_cells_are_missing():
     masked = np.ma.masked_less(X, 2.0)
     plain = np.where(X < 2.0, np.nan, X)
     filled = TMMImputer(**QUICK).fit_transform(masked)
@@ -51,7 +55,7 @@ def test_what_is_masked_is_missing():
 
 
 @pytest.mark.parametrize("estimator", [TMMClassifier(**QUICK), TMMDensity(**QUICK)])
-def test_a_fit_that_fails_leaves_what_was_learned(estimator):
+def test_a_fit_that_fails_leaves_the_model_as_it_was(estimator):
     with pytest.raises(ValueError):
         estimator.set_params(rate=-1).fit(X, y)
     with pytest.raises(NotFittedError):
@@ -63,7 +67,7 @@ def test_a_fit_that_fails_leaves_what_was_learned(estimator):
     assert getattr(estimator, "classes_", [0, 1, 2])[0] == 0
 
 
-def test_words_that_come_as_holes_only():
+def test_a_column_of_text_with_holes_only():
     frame = pd.DataFrame({"a": X[:, 0], "word": WORDS[y]})
     model = TMMImputer(**QUICK).fit(frame)
     assert model.transform(pd.DataFrame({"a": [14.5], "word": [np.nan]}))["word"][0] in WORDS
@@ -82,17 +86,19 @@ def test_parts_with_few_labels():
         TMMClassifier(**QUICK, class_weight={0: 0, 1: 1, 2: 1}).fit(X, y)
 
 
-def test_numbers_that_float32_cannot_tell_apart():
+def test_warns_of_numbers_that_float32_cannot_represent():
     with pytest.warns(UserWarning, match="column 0: its values lie near 1e\\+09"):
         TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
 
 
-def test_draws_keep_what_is_given_and_fit_into_memory():
+def test_samples_keep_what_is_given_and_fit_into_memory():
     model = TMMDensity(**QUICK).fit(X)
     given = X[:2].copy()
     given[:, 3:] = np.nan
     np.testing.assert_array_equal(model.sample(2, given=given)[:, :3], X[:2, :3])
-    np.testing.assert_array_equal(model.sample(5, given=given[:1])[:, :3], np.repeat(X[:1, :3], 5, axis=0))
+    np.testing.assert_array_equal(
+        model.sample(5, given=given[:1])[:, :3], np.repeat(X[:1, :3], 5, axis=0)
+    )
     labelled = TMMClassifier(**QUICK).fit(pd.DataFrame(X, columns=[f"c{j}" for j in range(13)]), y)
     rows, _ = labelled.sample(2, given=pd.DataFrame(given, columns=labelled.feature_names_in_))
     np.testing.assert_array_equal(rows[:, :3], X[:2, :3])

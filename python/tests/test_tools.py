@@ -1,4 +1,4 @@
-"""The tools of scikit-learn and joblib around the estimators."""
+"""The estimators inside the tools of scikit-learn and joblib."""
 
 import multiprocessing
 import os
@@ -29,14 +29,21 @@ def iris():
 
 
 def test_grid_search_and_cross_validation(iris):
-    search = GridSearchCV(TMMClassifier(steps=80, random_state=0), {"channels": [4, 8]}, cv=3, n_jobs=2).fit(*iris)
+    search = GridSearchCV(
+        TMMClassifier(steps=80, random_state=0), {"channels": [4, 8]}, cv=3, n_jobs=2
+    ).fit(*iris)
     assert search.best_params_["channels"] in (4, 8) and search.best_score_ > 0.85
     assert cross_val_score(TMMClassifier(steps=80, random_state=0), *iris, cv=3).mean() > 0.85
     assert np.isfinite(cross_val_score(TMMDensity(steps=80, random_state=0), iris[0], cv=3)).all()
 
 
 def test_pipelines(iris):
-    assert make_pipeline(StandardScaler(), TMMClassifier(steps=100, random_state=0)).fit(*iris).score(*iris) > 0.9
+    assert (
+        make_pipeline(StandardScaler(), TMMClassifier(steps=100, random_state=0))
+        .fit(*iris)
+        .score(*iris)
+        > 0.9
+    )
     filled = make_pipeline(TMMImputer(steps=100, random_state=0), LogisticRegression()).fit(*iris)
     assert filled.score(*iris) > 0.9
     named = make_pipeline(TMMImputer(steps=5)).fit(iris[0])
@@ -53,8 +60,10 @@ def test_clone_and_pickle(iris):
     assert (again.impute(X) == model.impute(X)).all()
 
 
-def test_the_tags_say_that_nan_is_welcome():
-    assert all(get_tags(kind()).input_tags.allow_nan for kind in (TMMClassifier, TMMDensity, TMMImputer))
+def test_tags_allow_nan():
+    assert all(
+        get_tags(kind()).input_tags.allow_nan for kind in (TMMClassifier, TMMDensity, TMMImputer)
+    )
 
 
 def test_several_processes(iris):
@@ -62,7 +71,9 @@ def test_several_processes(iris):
     model = TMMClassifier(steps=20, random_state=0).fit(X, y)
     expected = model.predict_proba(X)
     for backend in ("loky", "multiprocessing", "threading"):
-        answers = Parallel(n_jobs=2, backend=backend)(delayed(model.predict_proba)(X) for _ in range(4))
+        answers = Parallel(n_jobs=2, backend=backend)(
+            delayed(model.predict_proba)(X) for _ in range(4)
+        )
         assert all((answer == expected).all() for answer in answers), backend
     fits = Parallel(n_jobs=2)(delayed(clone(model).fit)(X, y) for _ in range(2))
     assert all((fit.predict_proba(X) == expected).all() for fit in fits)
@@ -72,7 +83,9 @@ def answer_in_child(model, X, answers):
     answers.put(model.predict_proba(X))
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system")
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system"
+)
 def test_a_forked_process_has_threads_of_its_own(iris):
     model = TMMClassifier(steps=20, random_state=0, n_jobs=2).fit(*iris)
     expected = model.predict_proba(iris[0])
@@ -99,7 +112,9 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_stops_cleanly():
-    child = subprocess.Popen([sys.executable, "-c", FOREVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", FOREVER], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert child.stdout.readline() == "started\n"
     time.sleep(1)
     child.send_signal(signal.SIGINT)
@@ -107,7 +122,7 @@ def test_ctrl_c_stops_cleanly():
     assert (child.returncode, out, err) == (0, "stopped False\n", "")
 
 
-def test_omp_num_threads_is_heard(monkeypatch):
+def test_omp_num_threads_is_used(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert TMMClassifier()._threads() == 1 and TMMClassifier(n_jobs=3)._threads() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")

@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
+<<<<<<< HEAD:serve/web/test/load.sh
 # How fast the service is, on an idle machine:  serve/web/test/load.sh MODEL.sumout   (a model of 28×28 images, such as mnist-ht)
 # Needs wrk, curl, and a python3 with numpy and pyarrow (PYTHON chooses one). Seconds of each run: SECONDS_EACH (30).
+=======
+# Measures the service on an idle machine:  web/test/load.sh MODEL.sumout
+# MODEL is of 28×28 images, such as mnist-ht.
+# Needs wrk, curl, and a python3 with numpy and pyarrow (PYTHON chooses one). SECONDS_EACH (30): length of a run.
+>>>>>>> py:web/test/load.sh
 set -euo pipefail
 model=$1
 program=${SUMOUT:-cargo run --release --quiet --}
@@ -38,10 +44,10 @@ function request()
 end
 EOF
 
-echo "== one image a request (200 digits in turn), keep-alive, 64 clients"
+echo "== one image per request (200 digits in turn), keep-alive, 64 clients"
 wrk -t2 -c64 -d"${each}s" --latency -s "$work/one.lua" "$base/v1/predict"
 
-echo "== four times as many clients; health checks meanwhile"
+echo "== four times as many clients; health checks at the same time"
 wrk -t2 -c256 -d"${each}s" --latency -s "$work/one.lua" "$base/v1/predict" > "$work/four" &
 load=$!
 sleep 2
@@ -61,7 +67,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 digits = np.array([row["values"] for row in json.load(open(sys.argv[1] + "/digits.json"))["rows"]], np.float32)
-rows = np.resize(digits, (int(sys.argv[2]), 784))  # the same 200 digits again and again
+rows = np.resize(digits, (int(sys.argv[2]), 784))  # the same 200 digits repeated
 np.save(sys.argv[1] + "/rows.npy", rows)
 schema = pa.schema([(f"x{i}", pa.float32()) for i in range(784)])
 with pa.ipc.new_stream(sys.argv[1] + "/rows.arrows", schema) as writer:
@@ -81,4 +87,4 @@ for _ in 1 2 3; do
   echo "$a $b $rows" | awk '{ printf "predict %.0f rows/s, Arrow stream %.0f rows/s: %.0f %%\n", $3 / $1, $3 / $2, 100 * $1 / $2 }'
 done
 after=$(awk '/VmHWM/ { print $2 }' "/proc/$pid/status")
-echo "most memory: $before kB before the streams, $after kB after them"
+echo "peak memory: $before kB before the streams, $after kB after them"

@@ -1,4 +1,8 @@
-"""What a schema cannot say: bodies in CSV, JSON lines and Arrow that fit the model of flowers, and that only how=mean has a deviation."""
+"""What the OpenAPI schema cannot express.
+
+Bodies in CSV, JSON lines and Arrow that fit the model of flowers, and that only how=mean has a
+deviation.
+"""
 
 import io
 import json
@@ -23,7 +27,9 @@ def as_lines(rows):
 
 def as_arrow(rows):
     schema = pa.schema([("width", pa.float32()), ("length", pa.float64()), ("colour", pa.string())])
-    table = pa.Table.from_pylist([dict(zip(schema.names, row)) for row in rows], schema)
+    table = pa.Table.from_pylist(
+        [dict(zip(schema.names, row, strict=True)) for row in rows], schema
+    )
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(table)
@@ -38,4 +44,6 @@ schemathesis.openapi.media_type("application/vnd.apache.arrow.stream", rows.map(
 @schemathesis.hook
 def filter_case(context, case):
     query = case.query or {}
-    return not (query.get("how") in ("mode", "sample") and str(query.get("deviation")).lower() == "true")
+    return not (
+        query.get("how") in ("mode", "sample") and str(query.get("deviation")).lower() == "true"
+    )

@@ -11,7 +11,12 @@ PROGRAM = os.environ["SUMOUT"]
 
 
 def sumout(*arguments):
-    subprocess.run([PROGRAM, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def flowers(rows):
@@ -31,11 +36,12 @@ class Service:
 
     def __init__(self, *options, models=("digits", "flowers")):
         self.folder = tempfile.TemporaryDirectory()
-        path = lambda name: os.path.join(self.folder.name, name)
+        path = self.path
         with open(path("flowers.csv"), "w") as file:
             file.write(flowers(150))
         if "flowers" in models:
-            sumout("train", "--data", path("flowers.csv"), "--target", "species", "--out", path("flowers.sumout"), "--steps", 200)
+            data = ("--data", path("flowers.csv"), "--target", "species")
+            sumout("train", *data, "--out", path("flowers.sumout"), "--steps", 200)
         if "digits" in models:
             sumout("train", "--data", "digits", "--out", path("digits.sumout"), "--steps", 250)
         files = [path(f"{name}.sumout") for name in models]
@@ -43,10 +49,12 @@ class Service:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         self.base = line.split(" on ")[1].split(" ")[0]
-        self.path = path
 
-    def ask(self, path, body=None, kind="application/json", accept=None):
-        """Status and bytes of an answer."""
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def request(self, path, body=None, kind="application/json", accept=None):
+        """Status and bytes of the response."""
         headers = {"content-type": kind, **({"accept": accept} if accept else {})}
         request = urllib.request.Request(self.base + path, body, headers)
         try:
@@ -56,7 +64,9 @@ class Service:
             return error.code, error.read()
 
     def json(self, path, rows=None):
-        status, text = self.ask(path, None if rows is None else json.dumps({"rows": rows}).encode())
+        status, text = self.request(
+            path, None if rows is None else json.dumps({"rows": rows}).encode()
+        )
         assert status == 200, (status, text)
         return json.loads(text)
 
@@ -68,14 +78,17 @@ class Service:
 
 
 def run(tests, service):
-    """Runs functions of the service, prints what passed, and ends with their number."""
+    """Runs tests, prints which passed, and returns how many failed."""
     failed = 0
     for test in tests:
         try:
             test(service)
             print(f"ok      {test.__name__.replace('_', ' ')}", flush=True)
-        except Exception as error:  # noqa: BLE001: whatever it is, the others run too
+        except Exception as error:  # the other tests run too
             failed += 1
-            print(f"FAILED  {test.__name__.replace('_', ' ')}: {type(error).__name__}: {error}", flush=True)
+            print(
+                f"FAILED  {test.__name__.replace('_', ' ')}: {type(error).__name__}: {error}",
+                flush=True,
+            )
     print(f"{len(tests) - failed} of {len(tests)} passed")
     return failed

@@ -1,13 +1,16 @@
-"""Sumout beside what people use on tables with holes: accuracy, and times to fit and to predict.
+"""Sumout and baselines on tables with missing cells: accuracy, and times to fit and predict.
 
     pip install ./python lightgbm
-    python python/benchmarks/tables.py --seeds 5 --write docs/python.md
+    python python/benchmarks/compare.py --seeds 5 --write docs/benchmarks.md
 
-Every set is split at random into three quarters to learn from and a quarter to be judged by, once a seed. A method
-learns from complete rows and is judged with a share p of the cells missing at random; and the reverse: it learns with
-half of the cells missing and is judged on complete rows. Nothing is tuned for any set. What was measured is kept in
-a file (--results), so a run that was stopped goes on. Every method has one thread (OMP_NUM_THREADS chooses more), and
-its times are those of the processor, so that other programs on the machine matter little.
+Every data set is split at random, once per seed: three quarters of the rows to train on, one
+quarter to test on. A method is trained on complete rows and tested with a share p of the cells
+missing at random; and the reverse, trained with half of the cells missing and tested on complete
+rows. Nothing is tuned for a data set.
+
+Measurements are kept in a file (--results), so an interrupted run continues. Every method has one
+thread (OMP_NUM_THREADS sets more). Times are CPU times, so other programs on the machine matter
+little.
 """
 
 import argparse
@@ -18,7 +21,7 @@ import time
 import warnings
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the libraries that read it
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before importing the libraries that read it
 
 import numpy as np
 from scipy.special import logsumexp
@@ -37,13 +40,15 @@ SHARES = [0, 0.25, 0.5, 0.75, 0.9]
 REVERSE = "0.5 → 0"
 
 
-# Data sets: all of them are inside scikit-learn, inside this repository, or made here.
+# Data sets: from scikit-learn, from this repository, or generated here.
 
 
 def waves(rows=10_000, seed=0):
-    """Breiman's waveforms: each row mixes two of three triangles, with noise, and 19 columns of noise alone."""
+    """Breiman's waveforms: mixtures of two of three triangles, and 19 columns of noise."""
     random = np.random.RandomState(seed)
-    triangle = np.array([np.maximum(6 - np.abs(np.arange(1, 22) - peak), 0) for peak in (11, 15, 7)])
+    triangle = np.array(
+        [np.maximum(6 - np.abs(np.arange(1, 22) - peak), 0) for peak in (11, 15, 7)]
+    )
     y = random.randint(3, size=rows)
     part = random.uniform(size=(rows, 1))
     shape = part * triangle[y] + (1 - part) * triangle[(y + 1) % 3]
@@ -51,20 +56,28 @@ def waves(rows=10_000, seed=0):
 
 
 def clusters():
-    """Scikit-learn's made-up classification problem."""
+    """scikit-learn's generator of classification problems."""
     return datasets.make_classification(
-        10_000, 20, n_informative=12, n_classes=5, n_clusters_per_class=3, class_sep=1.5, random_state=0
+        10_000,
+        20,
+        n_informative=12,
+        n_classes=5,
+        n_clusters_per_class=3,
+        class_sep=1.5,
+        random_state=0,
     )
 
 
 def mnist():
-    """6,000 images of MNIST at 14 × 14, as plain columns: those that the command line carries for its demo."""
+    """The 6,000 MNIST images of the command line's demo at 14 × 14, as plain columns."""
 
     def read(name, skip):
         with gzip.open(ROOT / "cli" / "digits" / name) as file:
             return np.frombuffer(file.read(), np.uint8, offset=skip)
 
-    images = np.concatenate([read(f"{half}-images-idx3-ubyte.gz", 16) for half in ("train", "t10k")])
+    images = np.concatenate(
+        [read(f"{half}-images-idx3-ubyte.gz", 16) for half in ("train", "t10k")]
+    )
     labels = np.concatenate([read(f"{half}-labels-idx1-ubyte.gz", 8) for half in ("train", "t10k")])
     return images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(-1, 196), labels.astype(int)
 
@@ -84,7 +97,7 @@ SETS = {
 
 
 class ClassMixtures:
-    """A diagonal Gaussian mixture for every class; its marginals are exact. Learns from complete rows."""
+    """A diagonal Gaussian mixture per class, with exact marginals. Trains on complete rows only."""
 
     def __init__(self, components, seed):
         self.components, self.seed = components, seed
@@ -96,9 +109,12 @@ class ClassMixtures:
         self.log_prior = np.log(counts / len(y))
         self.mixtures = [
             GaussianMixture(
-                min(self.components, count // 4), covariance_type="diag", reg_covar=0.05, random_state=self.seed
+                min(self.components, count // 4),
+                covariance_type="diag",
+                reg_covar=0.05,
+                random_state=self.seed,
             ).fit(Z[y == k])
-            for k, count in zip(self.classes_, counts)
+            for k, count in zip(self.classes_, counts, strict=True)
         ]
         return self
 
@@ -119,7 +135,7 @@ class ClassMixtures:
 
 
 class WithHoles:
-    """Trained on the rows and four copies, each row of a copy with its own share of holes, drawn from 0 to 0.9."""
+    """Trains a model on the rows and four copies; each row of a copy loses a share of 0 to 0.9."""
 
     def __init__(self, model, seed):
         self.model, self.seed = model, seed
@@ -136,32 +152,53 @@ class WithHoles:
         return self.model.predict(X)
 
 
-def lightgbm(seed):
-    from lightgbm import LGBMClassifier
+# Each takes the number of columns and a seed.
+
+
+def tmm(_, seed):
+    return TMMClassifier(random_state=seed)
+
+
+def class_mixtures(_, seed):
+    return ClassMixtures(16, seed)
+
+
+def boosting(_, seed):
+    return HistGradientBoostingClassifier(random_state=seed)
+
+
+def knn_then_boosting(columns, seed):
+    return make_pipeline(KNNImputer(), boosting(columns, seed))
+
+
+def iterative_then_boosting(columns, seed):
+    near = None if columns <= 30 else 15
+    imputer = IterativeImputer(max_iter=5, n_nearest_features=near, random_state=seed)
+    return make_pipeline(imputer, boosting(columns, seed))
+
+
+def boosting_with_holes(columns, seed):
+    return WithHoles(boosting(columns, seed), seed)
+
+
+def lightgbm(_, seed):
+    from lightgbm import LGBMClassifier  # only this method needs it
 
     return LGBMClassifier(random_state=seed, verbose=-1, n_jobs=int(os.environ["OMP_NUM_THREADS"]))
 
 
-def iterative(columns, seed):
-    near = None if columns <= 30 else 15
-    return IterativeImputer(max_iter=5, n_nearest_features=near, random_state=seed)
-
-
-def boosting(seed):
-    return HistGradientBoostingClassifier(random_state=seed)
-
-
 METHODS = {
-    "**TMMClassifier()**": lambda columns, seed: TMMClassifier(random_state=seed),
-    "mixture of 16 Gaussians per class, exact marginals": lambda columns, seed: ClassMixtures(16, seed),
-    "KNNImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(KNNImputer(), boosting(seed)),
-    "IterativeImputer, then HistGradientBoosting": lambda columns, seed: make_pipeline(
-        iterative(columns, seed), boosting(seed)
-    ),
-    "HistGradientBoosting": lambda columns, seed: boosting(seed),
-    "HistGradientBoosting, trained with random holes": lambda columns, seed: WithHoles(boosting(seed), seed),
-    "LightGBM": lambda columns, seed: lightgbm(seed),
+    "**TMMClassifier()**": tmm,
+    "mixture of 16 Gaussians per class, exact marginals": class_mixtures,
+    "KNNImputer, then HistGradientBoosting": knn_then_boosting,
+    "IterativeImputer, then HistGradientBoosting": iterative_then_boosting,
+    "HistGradientBoosting": boosting,
+    "HistGradientBoosting, trained with random holes": boosting_with_holes,
+    "LightGBM": lightgbm,
 }
+
+
+# Measurements.
 
 
 def with_holes(X, share, seed):
@@ -170,9 +207,11 @@ def with_holes(X, share, seed):
 
 
 def measure(name, method, seed):
-    """Accuracies by share of holes, and seconds."""
+    """Accuracies by share of missing cells, and seconds."""
     X, y = SETS[name]()
-    X, X_test, y, y_test = train_test_split(X.astype(float), y, test_size=0.25, random_state=seed, stratify=y)
+    X, X_test, y, y_test = train_test_split(
+        X.astype(float), y, test_size=0.25, random_state=seed, stratify=y
+    )
     make = METHODS[method]
     started = time.process_time()
     model = make(X.shape[1], seed).fit(X, y)
@@ -183,14 +222,14 @@ def measure(name, method, seed):
         found[str(share)] = float((model.predict(rows) == y_test).mean())
         if share == 0.5:
             found["predict"] = time.process_time() - started
-    if "mixture" not in method:  # scikit-learn's mixture learns from complete rows only
+    if "mixture" not in method:  # scikit-learn's mixture cannot train with missing cells
         model = make(X.shape[1], seed).fit(with_holes(X, 0.5, seed + 500), y)
         found[REVERSE] = float((model.predict(X_test) == y_test).mean())
     return found
 
 
 def one_row(method):
-    """Microseconds to predict one row of iris with a cell missing, in the median."""
+    """Median time to predict one row of iris with a cell missing, in microseconds."""
     X, y = SETS["iris"]()
     model = METHODS[method](X.shape[1], 0).fit(X, y)
     row = X[:1].copy()
@@ -204,8 +243,11 @@ def one_row(method):
     return 1e6 * np.median([once() for _ in range(200)])
 
 
+# The report.
+
+
 def table(results, name):
-    """Markdown of one set: mean ± standard deviation over seeds, in per cent."""
+    """Markdown for one data set: mean ± standard deviation over seeds, in percent."""
     columns = [*map(str, SHARES), REVERSE]
     lines = [
         f"| {name} | " + " | ".join(columns) + " | fit, s | predict, ms | seeds |",
@@ -215,34 +257,44 @@ def table(results, name):
         runs = [run for key, run in results.items() if key.startswith(f"{name}/{method}/")]
         if not runs:
             continue
-
-        def cell(column):
-            seen = [100 * run[column] for run in runs if column in run]
-            spread = f" ± {np.std(seen):.1f}" if len(seen) > 1 else ""
-            return f"{np.mean(seen):.1f}{spread}" if seen else "-"
-
-        fit, predict = np.median([run["fit"] for run in runs]), np.median([run["predict"] for run in runs])
-        times = f"{fit:.1f} | {1000 * predict:.1f}"
-        lines.append(f"| {method} | " + " | ".join(map(cell, columns)) + f" | {times} | {len(runs)} |")
+        accuracies = " | ".join(accuracy(runs, column) for column in columns)
+        fit = np.median([run["fit"] for run in runs])
+        predict = np.median([run["predict"] for run in runs])
+        lines.append(
+            f"| {method} | {accuracies} | {fit:.1f} | {1000 * predict:.1f} | {len(runs)} |"
+        )
     return "\n".join(lines)
 
 
+def accuracy(runs, column):
+    """One cell of a table."""
+    measured = [100 * run[column] for run in runs if column in run]
+    if not measured:
+        return "-"
+    spread = f" ± {np.std(measured):.1f}" if len(measured) > 1 else ""
+    return f"{np.mean(measured):.1f}{spread}"
+
+
 def report(results):
-    """All tables, with what they say of themselves."""
+    """All tables."""
     parts = [
-        "Means and standard deviations over the seeds, in per cent; times are medians of the processor's, one thread."
+        "Means and standard deviations over the seeds, in percent; "
+        "times are medians of CPU time, one thread."
     ]
     for name in SETS:
         if any(key.startswith(f"{name}/") for key in results):
             rows = next(run["rows"] for key, run in results.items() if key.startswith(f"{name}/"))
-            parts.append(f"{rows} rows judged:\n\n{table(results, name)}")
-    each = [f"{method} {micros:,.0f} µs" for method, micros in results["one row"].items()]
-    parts.append(f"One row of iris with a cell missing, `predict`, by the clock, in the median: {', '.join(each)}.")
+            parts.append(f"{rows} test rows:\n\n{table(results, name)}")
+    times = [f"{method} {micros:,.0f} µs" for method, micros in results["one row"].items()]
+    parts.append(
+        "Median time to `predict` one row of iris with a cell missing, wall clock: "
+        f"{', '.join(times)}."
+    )
     return "\n\n".join(parts)
 
 
 def write(path, text):
-    """Puts the tables between the page's marks."""
+    """Replaces the tables between the marks of a page."""
     page = Path(path).read_text()
     head, rest = page.split("<!-- tables -->\n", 1)
     _, tail = rest.split("<!-- end of tables -->", 1)
@@ -250,12 +302,14 @@ def write(path, text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--methods", default="", help="those that have this in their name")
-    parser.add_argument("--results", type=Path, default=Path("tables.json"))
-    parser.add_argument("--write", help="a page with marks for the tables")
+    parser.add_argument("--methods", default="", help="only methods with this in their name")
+    parser.add_argument("--results", type=Path, default=Path("compare.json"))
+    parser.add_argument("--write", help="a Markdown page with marks for the tables")
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
     results = json.loads(args.results.read_text()) if args.results.exists() else {}

@@ -1,0 +1,42 @@
+"""Opening model files, which the command line writes too."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from sumout._engine import Model
+from sumout.classifier import TMMClassifier
+from sumout.density import TMMDensity
+
+
+def load(path: str | os.PathLike) -> TMMClassifier | TMMDensity:
+    """Open a model file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A `.sumout` file, written by an estimator's `save` or by the command line.
+
+    Returns
+    -------
+    TMMClassifier or TMMDensity
+        A fitted TMMDensity where the model has a single class without a name, else a fitted
+        TMMClassifier.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a model file.
+    """
+    try:
+        model = Model.from_bytes(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from None
+    class_names = json.loads(model.about)["classes"]
+    is_density = model.classes == 1 and not class_names
+    estimator = TMMDensity() if is_density else TMMClassifier()
+    return estimator._open(model)

@@ -1,0 +1,125 @@
+"""The parameters that every estimator has, their defaults and their documentation, once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+# More threads than any machine can use, but not so many that starting them fails.
+MAX_THREADS = 1024
+
+# In the docstring of an estimator, this line stands for the parameters below.
+SHARED = "(and those of every estimator: see sumout.parameters.Parameters)"
+
+Estimator = TypeVar("Estimator", bound=type)
+
+
+# scikit-learn reads the signature of __init__; a dataclass writes it from the fields.
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters(BaseEstimator):
+    """What every estimator can be given.
+
+    Parameters
+    ----------
+    image_shape : tuple of int, default=None
+        (height, width) or (height, width, channels) where rows are images, None for a table.
+    categorical_features : 'from_dtype', None or array-like, default='from_dtype'
+        The columns that hold categories: a mask, or numbers or names of columns. Columns of a
+        data frame that hold categories, text or booleans are categorical in any case.
+    components : int, default=None
+        Number of densities at every leaf. None, here and below, is chosen to suit the data.
+    channels : int, default=None
+        Number of states of every inner node.
+    trees : int, default=None
+        Number of trees that are trained separately and then joined under one root.
+    steps : int, default=None
+        Number of training steps.
+    batch : int, default=None
+        Rows per training step.
+    rate : float, default=None
+        Learning rate.
+    drop_inputs : float, default=None
+        Average share of the values that training hides at random, from 0 to 1.
+    random_state : int, RandomState instance or None, default=None
+        An integer gives the same model each time, for any number of threads and any order of
+        the rows.
+    n_jobs : int, default=None
+        Number of threads. None takes OMP_NUM_THREADS, which joblib sets in its processes, or
+        one per core; -1 is one per core.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    device : str, default='cpu'
+        'cpu', 'cuda' or 'cuda:1'. A GPU needs a package that was built with CUDA. Estimators
+        that were loaded or unpickled compute on the CPU.
+    """
+
+    image_shape: tuple[int, ...] | None = None
+    categorical_features: Any = "from_dtype"
+    components: int | None = None
+    channels: int | None = None
+    trees: int | None = None
+    steps: int | None = None
+    batch: int | None = None
+    rate: float | None = None
+    drop_inputs: float | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    device: str = "cpu"
+
+    def _given(self, *names: str) -> dict:
+        """The parameters of these names that are not None, without types of NumPy."""
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+        }
+
+    def _seed(self) -> int:
+        return random_seed(self.random_state)
+
+    def _threads(self) -> int:
+        """As the engine counts them: 0 is one per core."""
+        if self.n_jobs is None:
+            wanted = os.environ.get("OMP_NUM_THREADS", "")
+            return int(wanted) if wanted.isdigit() else 0
+        if self.n_jobs == 0:
+            raise ValueError(
+                "n_jobs: expected a number of threads, -1 for one per core, or None, got 0"
+            )
+        if self.n_jobs > MAX_THREADS:
+            raise ValueError(f"n_jobs: expected at most {MAX_THREADS} threads, got {self.n_jobs}")
+        if self.n_jobs < -1:
+            return max(1, (os.cpu_count() or 1) + 1 + self.n_jobs)
+        return max(0, self.n_jobs)
+
+    def _checked_shape(self) -> tuple[int, int, int] | None:
+        """(height, width, channels) of an image, None for a table."""
+        if self.image_shape is None:
+            return None
+        shape = tuple(self.image_shape)
+        if len(shape) not in (2, 3) or not all(
+            isinstance(n, (int, np.integer)) and n > 0 for n in shape
+        ):
+            raise ValueError(
+                f"image_shape: expected (height, width) or (height, width, channels), got {shape}"
+            )
+        return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
+
+
+def with_shared_parameters(estimator: Estimator) -> Estimator:
+    """Completes the docstring of an estimator, so that `help` shows all of its parameters."""
+    if estimator.__doc__ and Parameters.__doc__:  # python -OO has none
+        _, _, shared = cleandoc(Parameters.__doc__).partition("----------\n")
+        estimator.__doc__ = cleandoc(estimator.__doc__).replace(SHARED, shared)
+    return estimator
+
+
+def random_seed(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(2**31 - 1))
