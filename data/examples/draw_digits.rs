@@ -1,6 +1,6 @@
 //! Draws the digits that come with the program, the same ones every time: `digits/README.md` has the rule.
 //!
-//!     SUMOUT_DATA=… cargo run --release -p sumout-cli --example draw_digits -- cli/digits
+//!     SUMOUT_DATA=… cargo run --release -p sumout-data --example draw_digits -- data/digits
 //!
 //! `SUMOUT_DATA/mnist` must have MNIST's four files; `sumout data get mnist` fetches them. Expect four files with the
 //! SHA-256 sums that are printed, which stand in the README too.

@@ -464,7 +464,7 @@ mod tests {
     use sumout_data::layout::Split;
 
     fn digits(split: Split) -> Images {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/digits");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/digits");
         Images::read(folder, split).unwrap()
     }
 

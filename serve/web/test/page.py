@@ -1,10 +1,6 @@
 """The page in headless Chromium, by pointer and by keyboard.
 
-<<<<<<< HEAD:serve/web/test/page.py
-    SUMOUT=target/release/sumout python3 serve/web/test/page.py [FOLDER]        screenshots go to FOLDER
-=======
-SUMOUT=target/release/sumout python3 web/test/page.py [FOLDER]        screenshots go to FOLDER
->>>>>>> py:web/test/page.py
+SUMOUT=target/release/sumout python3 serve/web/test/page.py [FOLDER]        screenshots go to FOLDER
 """
 
 import os
