@@ -1,12 +1,8 @@
 """The service with other programs: Arrow streams of pyarrow, schemathesis against /openapi.json.
 
-<<<<<<< HEAD:serve/web/test/api.py
-    SUMOUT=target/release/sumout python serve/web/test/api.py        (in an environment with pyarrow and schemathesis)
-=======
 In an environment with pyarrow and schemathesis:
 
-    SUMOUT=target/release/sumout python web/test/api.py
->>>>>>> py:web/test/api.py
+    SUMOUT=target/release/sumout python serve/web/test/api.py
 """
 
 import io

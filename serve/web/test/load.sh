@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
-<<<<<<< HEAD:serve/web/test/load.sh
-# How fast the service is, on an idle machine:  serve/web/test/load.sh MODEL.sumout   (a model of 28×28 images, such as mnist-ht)
-# Needs wrk, curl, and a python3 with numpy and pyarrow (PYTHON chooses one). Seconds of each run: SECONDS_EACH (30).
-=======
-# Measures the service on an idle machine:  web/test/load.sh MODEL.sumout
+# Measures the service on an idle machine:  serve/web/test/load.sh MODEL.sumout
 # MODEL is of 28×28 images, such as mnist-ht.
 # Needs wrk, curl, and a python3 with numpy and pyarrow (PYTHON chooses one). SECONDS_EACH (30): length of a run.
->>>>>>> py:web/test/load.sh
 set -euo pipefail
 model=$1
 program=${SUMOUT:-cargo run --release --quiet --}
