@@ -72,6 +72,13 @@ tests cargo test --release --locked -p sumout --features cuda --test devices_agr
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-data --features parquet --lib parquet
 
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
+# The documents as a site; mdBook is built once and kept beside the build outputs.
+tools="$CARGO_TARGET_DIR/tools"
+mdbook="$tools/bin/mdbook"
+[ -x "$mdbook" ] || step cargo install --quiet mdbook@0.5.4 --locked --no-default-features --features search --root "$tools" --target-dir "$tools/target"
+step "$mdbook" build docs --dest-dir "$room/book"
+# What would be published: packages hold all that they need, and their descriptions are whole.
+step cargo publish --quiet --workspace --dry-run --no-verify --locked --allow-dirty
 
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
 need chromedriver chromium chromium-driver
