@@ -13,7 +13,7 @@ use sumout::layers::product::TINY;
 use sumout::layers::weights::Prepared;
 use sumout::queries::predictor::Predictor;
 use sumout::recipes::presets::preset;
-use sumout::reference::{self, LogWeights};
+use sumout::reference::Reference;
 use sumout::rows::batch::Batch;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::training::data::Data;
@@ -68,17 +68,17 @@ fn scores_and_flows_agree_with_the_reference() {
         scoring.lay(&batch).unwrap();
         scoring.queue(Upward::Flows).unwrap();
         let scores = scoring.scores().unwrap();
-        let logs = LogWeights::new(&structure, &weights);
+        let reference = Reference::new(&structure, &weights);
         let k = structure.classes;
         let seeds: Vec<f32> = (0..rows * k).map(|_| draw.0.uniform() as f32).collect();
         let flows = scoring.flows(&seeds).unwrap();
         for b in 0..rows {
-            let up = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false);
+            let up = reference.forward(batch.row(b), &|_, _, _| false);
             let own: Vec<f64> = seeds[b * k..(b + 1) * k]
                 .iter()
                 .map(|&seed| seed.into())
                 .collect();
-            let down = reference::flows(&structure, &logs, &up, &own, &|_, _, _| false);
+            let down = reference.flows(&up, &own);
             let mut good = true;
             for y in 0..k {
                 let (psi, lost) = (scores.psi[b * k + y], scores.lost[b]);
@@ -99,7 +99,7 @@ fn scores_and_flows_agree_with_the_reference() {
                     for d in 0..tree.components {
                         let (ours, exact) = (
                             flows[t][(i * rows + b) * tree.components + d],
-                            down.leaves[t][i][d],
+                            down.leaves[&(t, i)][d],
                         );
                         let near = (f64::from(ours) - exact).abs() < 1e-4;
                         assert!(
@@ -788,7 +788,7 @@ fn the_preset_agrees() {
         "mnist-ht, turned, stretched, moved, with holes",
     );
     let prepared = Prepared::new(&model.weights);
-    let logs = LogWeights::new(&model.structure, &model.weights);
+    let reference = Reference::new(&model.structure, &model.weights);
     let many = values.repeat(16);
     for (rows, precision, tolerance) in [
         (100, Precision::F32, 1e-6),
@@ -813,13 +813,7 @@ fn the_preset_agrees() {
             scoring.queue(Upward::Scores).unwrap();
             let scores = scoring.scores().unwrap().score;
             for b in [0, rows / 2, rows - 67, rows - 1] {
-                let up = reference::upward(
-                    &model.structure,
-                    &model.weights,
-                    &logs,
-                    batch.row(b),
-                    &|_, _, _| false,
-                );
+                let up = reference.forward(batch.row(b), &|_, _, _| false);
                 for (y, exact) in up.log_likelihood.iter().enumerate() {
                     worst = worst.max((scores[b * 10 + y] - exact).abs() / exact.abs().max(100.0));
                 }

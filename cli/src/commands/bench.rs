@@ -10,7 +10,7 @@ use sumout::Model;
 use sumout::arithmetic::matmul::arch;
 use sumout::circuit::activations::{Activations, Keep};
 use sumout::circuit::outputs::Upward;
-use sumout::circuit::underflow::ScoreGuard;
+use sumout::circuit::underflow::UnderflowFallback;
 use sumout::device::{Device, Precision};
 use sumout::gpu::Scoring;
 use sumout::layers::mixing::{Mixing, Simplex};
@@ -194,12 +194,12 @@ fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
     let (mut activations, mut frame, guard) =
-        (Activations::new(), Batch::default(), ScoreGuard::default());
+        (Activations::new(), Batch::default(), UnderflowFallback::default());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
-        activations.upward(&model.structure, &prepared, &frame, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &guard, &frame);
+        activations.forward(&model.structure, &prepared, &frame, &[], Keep::Scores);
+        activations.recheck_scores(&model.structure, &model.weights, &guard, &frame);
         Ok(())
     });
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail

@@ -23,17 +23,17 @@ use rayon::prelude::*;
 
 impl Activations {
     /// Goes down from `seeds` (B, K). Needs an upward pass that kept everything. `to_leaves` also computes dφ⁰.
-    pub fn downward(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32], to_leaves: bool) {
-        self.root_down(s, prepared, seeds);
+    pub fn backward(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32], to_leaves: bool) {
+        self.root_backward(s, prepared, seeds);
         for (t, tree) in s.trees.iter().enumerate() {
             for l in (1..=tree.levels.len()).rev() {
-                self.level_down(t, l, tree, &prepared.levels[t][l - 1], to_leaves);
+                self.backward_level(t, l, tree, &prepared.levels[t][l - 1], to_leaves);
             }
         }
     }
 
     /// dψ of level l in place of ψ, and dφˡ⁻¹.
-    pub fn level_down(
+    pub fn backward_level(
         &mut self,
         t: usize,
         l: usize,

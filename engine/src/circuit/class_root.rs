@@ -30,7 +30,7 @@ struct Chunk<'a> {
 
 impl Activations {
     /// Goes up, leaving out what is missing or dropped (`dropped[tree][layer]`).
-    pub fn upward(
+    pub fn forward(
         &mut self,
         s: &Structure,
         prepared: &Prepared,
@@ -43,20 +43,20 @@ impl Activations {
             for (t, tree) in s.trees.iter().enumerate() {
                 self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
             }
-            self.climb(s, prepared, batch, keep);
-            self.root_up(s, prepared);
+            self.forward_trees(s, prepared, batch, keep);
+            self.root_forward(s, prepared);
         });
     }
 
     /// Goes up through every node, also where all is missing, and keeps everything.
-    pub fn upward_dense(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch) {
+    pub fn forward_dense(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch) {
         self.rows.resize_with(s.trees.len(), Rows::default);
         self.rows
             .iter_mut()
             .zip(&s.trees)
             .for_each(|(rows, tree)| rows.dense(tree, batch.rows));
-        self.climb(s, prepared, batch, Keep::Everything);
-        self.root_up(s, prepared);
+        self.forward_trees(s, prepared, batch, Keep::Everything);
+        self.root_forward(s, prepared);
     }
 
     /// log P(x_o | y) of the last upward pass, (B, K).
@@ -78,12 +78,12 @@ impl Activations {
     }
 
     /// The part of P(x_o|y) of sample b that underflow may have taken, at most, (K); infinite where nothing is known.
-    pub fn class_doubts(&self, classes: usize, b: usize) -> &[f32] {
+    pub fn class_underflow_bounds(&self, classes: usize, b: usize) -> &[f32] {
         &self.root.doubt[b * classes..(b + 1) * classes]
     }
 
     /// Class scores from the tops of the trees.
-    fn root_up(&mut self, s: &Structure, prepared: &Prepared) {
+    fn root_forward(&mut self, s: &Structure, prepared: &Prepared) {
         let (b_count, k) = (self.samples, s.classes);
         let (wide, k_wide, trees) = (padded(s.root_channels()), padded(k), s.trees.len());
         let Root {
@@ -136,14 +136,14 @@ impl Activations {
     }
 
     /// dψ of the classes, and dφ of the tops of the trees.
-    pub fn root_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
+    pub fn root_backward(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
         match s.class_rows {
-            ClassRows::Mixing => self.mixing_down(s, prepared, seeds),
-            ClassRows::Identity => self.identity_down(&s.trees[0], seeds),
+            ClassRows::Mixing => self.mixing_backward(s, prepared, seeds),
+            ClassRows::Identity => self.identity_backward(&s.trees[0], seeds),
         }
     }
 
-    fn mixing_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
+    fn mixing_backward(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
         let (b_count, k) = (self.samples, s.classes);
         let (wide, k_wide) = (padded(s.root_channels()), padded(k));
         let Root {
@@ -187,7 +187,7 @@ impl Activations {
     }
 
     /// Sets φ of the top to one and dφ to the seeds: their product is all that the classes' own products read.
-    fn identity_down(&mut self, tree: &Tree, seeds: &[f32]) {
+    fn identity_backward(&mut self, tree: &Tree, seeds: &[f32]) {
         let (k, width) = (tree.top_channels(), padded(tree.top_channels()));
         let top = &self.rows[0].layers[tree.levels.len()];
         let Buffers { phi, dphi, .. } = &mut self.layers[0][tree.levels.len()];

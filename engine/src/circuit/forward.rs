@@ -33,7 +33,13 @@ struct Task<'a> {
 
 impl Activations {
     /// Goes up to the tops of the trees through the rows that are listed.
-    pub(crate) fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
+    pub(crate) fn forward_trees(
+        &mut self,
+        s: &Structure,
+        prepared: &Prepared,
+        batch: &Batch,
+        keep: Keep,
+    ) {
         self.fetched = Fetched::default();
         self.samples = batch.rows;
         self.recomputed = 0;
@@ -42,13 +48,13 @@ impl Activations {
         for (t, tree) in s.trees.iter().enumerate() {
             self.layers[t].resize_with(tree.levels.len() + 1, Buffers::default);
             for l in 1..=tree.levels.len() {
-                self.level_up(t, l, tree, prepared, batch, keep);
+                self.forward_level(t, l, tree, prepared, batch, keep);
             }
         }
     }
 
     /// φˡ from φˡ⁻¹ (from the data where l = 1).
-    fn level_up(
+    fn forward_level(
         &mut self,
         t: usize,
         l: usize,

@@ -8,6 +8,7 @@ pub mod activations;
 pub mod forward;
 pub mod scaled_f64;
 pub mod log_space;
+pub mod log_flows;
 pub mod class_root;
 pub mod underflow;
 pub mod backward;

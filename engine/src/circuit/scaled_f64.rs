@@ -2,7 +2,7 @@
 //!
 //! The same scaled numbers as in `product.rs`, with mantissas down to 10⁻²⁹⁰ instead of 10⁻³⁴: on clean digits a few rows
 //! in a hundred need them, because the scores of *all* classes are to be right. Four rows go up together, so that a
-//! weight is read once for all of them. What even f64 cannot hold is left to `log_circuit.rs`.
+//! weight is read once for all of them. What even f64 cannot hold is left to `log_space.rs`.
 
 use crate::arithmetic::matmul::{PANEL, arch};
 use crate::layers::leaf::{Family, log_leaf};
@@ -34,7 +34,7 @@ struct Node {
 
 /// All weights in f64.
 #[derive(Clone, Debug)]
-pub struct Wide {
+pub struct ScaledF64 {
     trees: Vec<Vec<Matrices>>,
     classes: Vec<f64>, // (K, tops of all trees)
 }
@@ -80,7 +80,7 @@ impl Matrices {
     }
 }
 
-impl Wide {
+impl ScaledF64 {
     /// Normalises all logits.
     pub fn new(s: &Structure, weights: &Weights) -> Self {
         let row = |y: usize| match s.class_rows {

@@ -3,9 +3,9 @@
 //! Not the usual expansion into features (x², x, 1) and one small matrix product: that cancels for outliers, and
 //! differences are three operations a coordinate too.
 
-use crate::arithmetic::math::exp;
+use crate::arithmetic::math::{argmax, exp};
 use crate::arithmetic::matmul::padded;
-use crate::layers::leaf::{Coordinate, Family, HALF_LOG_TAU, log_leaf, log_table};
+use crate::layers::leaf::{Coordinate, Family, log_leaf, log_peak, log_tables};
 use crate::layers::product::TINY;
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{OUTSIDE, Position};
@@ -54,7 +54,7 @@ impl Normal {
             all.inverse.resize(end, 0.0);
             norm.iter_mut()
                 .zip(log_sigma)
-                .for_each(|(norm, &log)| *norm -= f64::from(log) + HALF_LOG_TAU);
+                .for_each(|(norm, &log)| *norm += log_peak(log));
         }
         all.norm
             .iter_mut()
@@ -165,19 +165,15 @@ impl Table {
             Coordinate::Gaussian { mean, log_sigma } => Density::Gaussian {
                 mean: pad(&mut mean.iter().copied()),
                 inverse: pad(&mut log_sigma.iter().map(|&log| (-f64::from(log)).exp() as f32)),
-                norm: pad(&mut log_sigma
-                    .iter()
-                    .map(|&log| (-f64::from(log) - HALF_LOG_TAU) as f32)),
+                norm: pad(&mut log_sigma.iter().map(|&log| log_peak(log) as f32)),
             },
             Coordinate::Discrete { logits } => {
-                let tables: Vec<Vec<f64>> = (0..components)
-                    .map(|d| log_table(logits, components, d))
-                    .collect();
-                let values = logits.len() / components;
-                let rows =
-                    (0..values).flat_map(|v| pad(&mut tables.iter().map(|table| table[v] as f32)));
+                let tables = log_tables(logits, components);
+                let rows = tables.chunks_exact(components);
                 Density::Discrete {
-                    log_prob: rows.collect(),
+                    log_prob: rows
+                        .flat_map(|row| pad(&mut row.iter().map(|&log| log as f32)))
+                        .collect(),
                 }
             }
         };
@@ -249,7 +245,7 @@ impl Table {
     pub fn most_likely(&self, inputs: &[u32], frame: &[f32], row: &mut Vec<f32>) -> usize {
         row.resize(self.width, 0.0);
         self.log_densities(pulp::Scalar::new(), inputs, frame, row);
-        (1..self.family.components).fold(0, |best, d| if row[d] > row[best] { d } else { best })
+        argmax(&row[..self.family.components])
     }
 
     /// The log-scale of a row of log-densities, `None` where no component is finite, and what to subtract from them.

@@ -4,6 +4,7 @@
 
 pub mod product;
 pub mod leaf;
+pub mod leaf_table;
 pub mod leaf_kernel;
 pub mod leaf_statistics;
 pub mod mixing;

@@ -23,9 +23,10 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::circuit::log_space::{Density, Join, LogValues};
+use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
+use crate::layers::leaf_table::Density;
 use crate::queries::predictor::{Columns, Pass, Predictor};
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
@@ -226,14 +227,8 @@ impl Predictor {
         let logs = doubtful.contains(&true).then(|| this.logs());
         let exact = |values: &mut LogValues, (b, &doubtful): (usize, &bool)| {
             let logs = logs.filter(|_| doubtful)?;
-            logs.climb(
-                &this.model.structure,
-                &this.leaves,
-                this.batch.row(b),
-                Join::Sum,
-                values,
-            );
-            Some(logs.flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
+            logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
+            Some(logs.leaf_flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
         };
         let exact = doubtful
             .par_iter()

@@ -18,8 +18,9 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::circuit::log_space::{Join, LeafTable, LogValues, NOWHERE, descend};
+use crate::circuit::log_space::{Join, LogValues, NOWHERE, trace_states};
 use crate::error::Result;
+use crate::layers::leaf_table::LeafTable;
 use crate::queries::predictor::Predictor;
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
@@ -47,13 +48,7 @@ impl Predictor {
                 let join = Join::Max {
                     columns: &this.columns.of_place,
                 };
-                logs.climb(
-                    &this.model.structure,
-                    &this.leaves,
-                    this.batch.row(b),
-                    join,
-                    values,
-                );
+                logs.forward(&this.model.structure, this.batch.row(b), join, values);
                 let mut best = (f64::NEG_INFINITY, 0);
                 for y in (0..k).filter(|&y| class.is_none_or(|class| class == y)) {
                     logs.root(&this.model.structure, values, y, tops);
@@ -88,7 +83,7 @@ impl Predictor {
     ) {
         let s = &self.model.structure;
         let mut states = Vec::new();
-        let components = descend(&s.trees[t], from, |l, j, c| {
+        let components = trace_states(&s.trees[t], from, |l, j, c| {
             self.logs().states(s, values, (t, l, j, c), &mut states);
             argmax(&states)
         });

@@ -4,14 +4,14 @@
 //! with any number of threads.
 
 use crate::circuit::activations::{Activations, Keep};
-use crate::circuit::underflow::ScoreGuard;
+use crate::circuit::log_flows::LogFlows;
+use crate::circuit::underflow::UnderflowFallback;
 use crate::error::{Error, Result};
 use crate::layers::leaf_kernel::Table;
 use crate::layers::leaf_statistics::Statistics;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::layers::weights::{Prepared, Weights};
 use crate::model::{Column, Model};
-use crate::reference;
 use crate::rows::batch::Batch;
 use crate::structure::ClassRows;
 use crate::training::backward_and_step::Learned;
@@ -274,7 +274,7 @@ impl Trainer {
         self.fill(data);
         let structure = &self.model.structure;
         let dropped = drop_nodes(structure, &self.settings, self.step);
-        self.activations.upward(
+        self.activations.forward(
             structure,
             &self.prepared,
             &self.batch,
@@ -296,7 +296,7 @@ impl Trainer {
         );
         let doubtful = self
             .activations
-            .doubtful_gradients(structure.classes, &self.seeds);
+            .gradients_to_recheck(structure.classes, &self.seeds);
         let mut exact = Vec::new();
         if !doubtful.is_empty() {
             let (model, batch, dropped) = (&self.model(), &self.batch, &dropped[..]);
@@ -333,12 +333,12 @@ impl Trainer {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
         let weights = self.current();
-        let guard = ScoreGuard::default();
+        let guard = UnderflowFallback::default();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
             self.model.fill(rows, (0, 0), &mut self.batch);
             let count = self.batch.rows;
-            self.activations.upward(
+            self.activations.forward(
                 &self.model.structure,
                 &self.prepared,
                 &self.batch,
@@ -346,7 +346,7 @@ impl Trainer {
                 Keep::Scores,
             );
             self.activations
-                .guard_scores(&self.model.structure, &weights, &guard, &self.batch);
+                .recheck_scores(&self.model.structure, &weights, &guard, &self.batch);
             let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
             let row_weights = set
                 .weights
@@ -409,14 +409,15 @@ impl Trainer {
 
     /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
     /// flows of doubtful samples are added.
-    fn descend(&mut self, exact: &[(usize, reference::Flows)]) {
+    fn descend(&mut self, exact: &[(usize, LogFlows)]) {
         let settings = &self.settings;
         let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
         let step = Step::new(settings.rule, rate, settings.penalty, self.step);
         let counts = Counts::new(&self.model, exact);
         let s = &self.model.structure;
         let to_leaves = settings.leaf_rate > 0.0;
-        self.activations.root_down(s, &self.prepared, &self.seeds);
+        self.activations
+            .root_backward(s, &self.prepared, &self.seeds);
         if s.class_rows == ClassRows::Mixing {
             let classes = (
                 &mut self.prepared.classes,
@@ -444,7 +445,7 @@ impl Trainer {
         }
     }
 
-    fn move_leaves(&mut self, rate: f64, exact: &[(usize, reference::Flows)]) {
+    fn move_leaves(&mut self, rate: f64, exact: &[(usize, LogFlows)]) {
         let mut sums =
             self.activations
                 .leaf_statistics(&self.model.structure, &self.prepared, &self.batch);

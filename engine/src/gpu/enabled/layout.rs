@@ -1,10 +1,9 @@
 //! How a model lies on the card.
 
-use crate::arithmetic::math::log_sum_exp;
 use crate::error::Result;
 use crate::gpu::enabled::args::LayerArgs;
 use crate::gpu::enabled::device_buffers::{Card, Room};
-use crate::layers::leaf::{Coordinate, Family, HALF_LOG_TAU};
+use crate::layers::leaf::{Coordinate, Family, log_peak, log_tables};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::Weights;
 use crate::structure::{OUTSIDE, Structure, Tree};
@@ -409,27 +408,13 @@ fn write_table(coordinate: &Coordinate, components: usize, to: &mut Vec<f32>) {
     match coordinate {
         Coordinate::Gaussian { mean, log_sigma } => {
             for (&mean, &log_sigma) in mean.iter().zip(log_sigma) {
-                let log = f64::from(log_sigma);
-                let norm = -log - HALF_LOG_TAU;
-                to.extend([mean, (-log).exp() as f32, norm as f32, log_sigma]);
+                let inverse = (-f64::from(log_sigma)).exp();
+                to.extend([mean, inverse as f32, log_peak(log_sigma) as f32, log_sigma]);
             }
         }
         Coordinate::Discrete { logits } => {
-            let column = |d: usize| -> Vec<f64> {
-                logits
-                    .iter()
-                    .skip(d)
-                    .step_by(components)
-                    .map(|&logit| f64::from(logit))
-                    .collect()
-            };
-            let norms: Vec<f64> = (0..components).map(|d| log_sum_exp(&column(d))).collect();
-            to.extend(
-                logits
-                    .iter()
-                    .enumerate()
-                    .map(|(i, &logit)| (f64::from(logit) - norms[i % components]) as f32),
-            );
+            let log_prob = log_tables(logits, components);
+            to.extend(log_prob.into_iter().map(|log| log as f32));
             to.resize(to.len().next_multiple_of(4), 0.0);
         }
     }
