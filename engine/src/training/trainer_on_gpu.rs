@@ -39,7 +39,7 @@ impl Trainer {
             offset: &offset,
             scale: &scale,
         };
-        let mut card = Training::new(
+        let mut gpu = Training::new(
             (ordinal, precision),
             &self.model,
             &self.prepared,
@@ -47,11 +47,11 @@ impl Trainer {
             &placing,
         )?;
         let memory = &self.memory;
-        card.set_memory(&self.model.weights, |which| {
+        gpu.set_memory(&self.model.weights, |which| {
             which.map_or(&memory.classes, |(t, l)| &memory.levels[t][l])
         })?;
-        card.learn_leaves(&self.model.weights, &memory.families)?;
-        self.card = Some(card);
+        gpu.learn_leaves(&self.model.weights, &memory.families)?;
+        self.card = Some(gpu);
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Trainer {
 
     /// W, the rule's memory and the leaves as a GPU has them; nothing where there is none.
     pub(crate) fn fetched(&self) -> Result<Option<(Prepared, Memory, Weights)>> {
-        let Some(card) = &self.card else {
+        let Some(gpu) = &self.card else {
             return Ok(None);
         };
         let (mut prepared, mut memory, mut weights) = (
@@ -83,7 +83,7 @@ impl Trainer {
             self.memory.clone(),
             self.model.weights.clone(),
         );
-        card.fetch_leaves(&mut weights, &mut memory.families)?;
+        gpu.fetch_leaves(&mut weights, &mut memory.families)?;
         for (tables, tree) in prepared.tables.iter_mut().zip(&weights.trees) {
             *tables = tree.families.iter().map(Table::new).collect();
         }
@@ -93,7 +93,7 @@ impl Trainer {
             .map(|tree| tree.iter().map(|s| s.weights().to_vec()).collect())
             .collect();
         let mut class_numbers = prepared.classes.weights().to_vec();
-        card.fetch(&weights, |which, at, [w, first, second]| {
+        gpu.fetch(&weights, |which, at, [w, first, second]| {
             let (numbers, moments) = match which {
                 Some((t, l)) => (&mut numbers[t][l], &mut memory.levels[t][l]),
                 None => (&mut class_numbers, &mut memory.classes),
@@ -128,12 +128,12 @@ impl Trainer {
     /// Queues steps and waits for their losses.
     fn steps_on_card(&mut self, data: &Data<'_>, count: usize) -> Result<Vec<Loss>> {
         let picks = self.picks(data, count);
-        let Some(card) = &mut self.card else {
+        let Some(gpu) = &mut self.card else {
             return Ok(Vec::new());
         };
-        card.advance(data, self.step, &picks)?;
+        gpu.advance(data, self.step, &picks)?;
         let mut losses = Vec::with_capacity(count);
-        for (loss, doubtful) in card.losses()? {
+        for (loss, doubtful) in gpu.losses()? {
             let objective = loss.objective(self.settings.generative);
             if !objective.is_finite() {
                 return Err(Error::Diverged {
@@ -149,8 +149,8 @@ impl Trainer {
     }
 
     pub(crate) fn advance_on_card(&mut self, data: &Data<'_>) -> Result<Loss> {
-        if let Some(card) = &mut self.card {
-            card.forget_data(); // a run may have left others there
+        if let Some(gpu) = &mut self.card {
+            gpu.forget_data(); // a run may have left others there
         }
         let losses = self.steps_on_card(data, 1)?;
         losses
@@ -166,8 +166,8 @@ impl Trainer {
         validation: Option<&Data<'_>>,
         heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
     ) -> Result<()> {
-        if let Some(card) = &mut self.card {
-            card.keep_data(data, self.most_on_card)?;
+        if let Some(gpu) = &mut self.card {
+            gpu.keep_data(data, self.most_on_card)?;
         }
         let (steps, every) = (self.settings.steps, self.settings.validate_every);
         let most = self.card.as_ref().map_or(1, Training::most);

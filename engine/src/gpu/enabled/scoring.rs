@@ -1,19 +1,19 @@
-//! Questions on a card: scores, flows to the leaves, activations.
+//! Questions on a gpu: scores, flows to the leaves, activations.
 
 use crate::circuit::outputs::{Scores, Upward};
 use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
-use crate::gpu::enabled::circuit::{Circuit, Climb};
+use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
 use crate::gpu::enabled::device_buffers::Graph;
-use crate::gpu::enabled::layout::{TreeRooms, padded_rows, wide};
+use crate::gpu::enabled::layout::{TreeBuffers, padded_channels, padded_rows};
 use crate::layers::weights::{Prepared, Weights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A model on a card that answers questions.
+/// A model on a gpu that answers questions.
 pub struct Scoring {
     circuit: Circuit,
     graphs: HashMap<(usize, Upward), Graph>, // by samples, and what is left behind
@@ -21,7 +21,7 @@ pub struct Scoring {
 }
 
 impl Scoring {
-    /// Puts a model on a card with room for so many samples. With `down`, activations and flows can be asked for too.
+    /// Puts a model on a gpu with buffer for so many samples. With `down`, activations and flows can be asked for too.
     pub fn new(
         device: (usize, Precision),
         structure: &Structure,
@@ -31,15 +31,17 @@ impl Scoring {
         down: bool,
     ) -> Result<Self> {
         let prior = vec![0.0; structure.classes];
-        let circuit = Circuit::new(
-            device,
+        let model = HostModel {
             structure,
             weights,
             prepared,
-            &prior,
-            samples,
-            (down, down),
-        )?;
+            log_prior: &prior,
+        };
+        let abilities = Abilities {
+            backward: down,
+            leaves: down,
+        };
+        let circuit = Circuit::new(device, model, samples, abilities)?;
         Ok(Self {
             circuit,
             graphs: HashMap::new(),
@@ -47,79 +49,86 @@ impl Scoring {
         })
     }
 
-    /// Puts rows of the frame on the card.
+    /// Puts rows of the frame on the gpu.
     pub fn lay(&mut self, batch: &Batch) -> Result<()> {
         self.samples = batch.rows;
         let values: Vec<f32> = (0..batch.rows)
             .flat_map(|b| batch.row(b))
             .copied()
             .collect();
-        self.circuit.card.send(self.circuit.frame, &values)
+        self.circuit.gpu.send(self.circuit.frame, &values)
     }
 
     /// Queues the pass up.
     pub fn queue(&mut self, upward: Upward) -> Result<()> {
         let (circuit, samples) = (&self.circuit, self.samples);
         let flows = upward == Upward::Flows;
-        let climb = Climb {
+        let forward = ForwardOutputs {
             dense: flows,
             leaves: upward != Upward::Scores,
             others: flows,
         };
         let graph = match self.graphs.entry((samples, upward)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(circuit.card.record(|card| {
-                if climb.leaves || !circuit.clears_tops() {
-                    card.flood(circuit.tops, 0xff)?;
+            Entry::Vacant(new) => new.insert(circuit.gpu.record(|gpu| {
+                if forward.leaves || !circuit.clears_tops() {
+                    gpu.set_bytes(circuit.tops, 0xff)?;
                 }
-                circuit.climb(samples, climb)?;
+                circuit.forward(samples, forward)?;
                 circuit.root(&circuit.root_args(samples))
             })?),
         };
-        circuit.card.replay(graph)
+        circuit.gpu.replay(graph)
     }
 
     /// Until all that was queued is done.
     pub fn wait(&self) -> Result<()> {
-        self.circuit.card.wait()
+        self.circuit.gpu.wait()
     }
 
     /// Scores of the rows.
     pub fn scores(&self) -> Result<Scores> {
-        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
-        let (k, k_wide) = (circuit.structure.classes, wide(circuit.structure.classes));
-        let psi = card.fetch(circuit.psi.part(0, samples * k_wide))?;
+        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
+        let (k, k_wide) = (
+            circuit.structure.classes,
+            padded_channels(circuit.structure.classes),
+        );
+        let psi = gpu.fetch(circuit.psi.part(0, samples * k_wide))?;
         Ok(Scores {
-            score: card.fetch(circuit.score.part(0, samples * k))?,
+            score: gpu.fetch(circuit.score.part(0, samples * k))?,
             psi: psi
                 .chunks_exact(k_wide)
                 .flat_map(|row| &row[..k])
                 .copied()
                 .collect(),
-            lost: card.fetch(circuit.lost.part(0, samples))?,
-            doubt: card.fetch(circuit.doubt.part(0, circuit.doubt.len.min(samples * k)))?,
-            factor: card.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
+            lost: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
+            doubt: gpu.fetch(
+                circuit
+                    .relative_bound
+                    .part(0, circuit.relative_bound.len.min(samples * k)),
+            )?,
+            factor: gpu.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
         })
     }
 
     /// φ·dφ of every position, by tree (N, B, M), when `seeds` (B, K) go down.
     pub fn flows(&self, seeds: &[f32]) -> Result<Vec<Vec<f32>>> {
-        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
-        card.send(circuit.seeds, seeds)?;
+        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
+        gpu.send(circuit.output_gradients, seeds)?;
         circuit.root(&RootArgs {
             down: 1,
             ..circuit.root_args(samples)
         })?;
-        circuit.descend(samples, true)?;
+        circuit.backward(samples, true)?;
         let rows = padded_rows(samples);
-        let flow = |tree: &TreeRooms| {
+        let flow = |tree: &TreeBuffers| {
             let layer = &tree.layers[0];
-            let all = layer.nodes * rows * wide(layer.channels);
+            let all = layer.nodes * rows * padded_channels(layer.channels);
             let (phi, dphi) = (
-                card.fetch(layer.phi.part(0, all))?,
-                card.fetch(layer.dphi.part(0, all))?,
+                gpu.fetch(layer.phi.part(0, all))?,
+                gpu.fetch(layer.dphi.part(0, all))?,
             );
-            let row = wide(layer.channels);
+            let row = padded_channels(layer.channels);
             let mut flow = Vec::with_capacity(layer.nodes * samples * layer.channels);
             for (i, b) in (0..layer.nodes).flat_map(|i| (0..samples).map(move |b| (i, b))) {
                 let start = (i * rows + b) * row;
@@ -132,16 +141,16 @@ impl Scoring {
 
     /// φ of every layer, by tree, layer: (nodes, B, C), divided so that the largest is near one; 1 where summed out.
     pub fn activations(&self) -> Result<Vec<Vec<Vec<f32>>>> {
-        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
+        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
         let rows = padded_rows(samples);
         let mut all = Vec::new();
         for tree in &circuit.trees {
             let mut layers = Vec::new();
             for &layer in &tree.layer_of {
                 let layer = &tree.layers[layer];
-                let row = wide(layer.channels);
-                let phi = card.fetch(layer.phi.part(0, layer.nodes * rows * row))?;
-                let top = card.fetch(layer.top.part(0, layer.nodes * rows))?;
+                let row = padded_channels(layer.channels);
+                let phi = gpu.fetch(layer.phi.part(0, layer.nodes * rows * row))?;
+                let top = gpu.fetch(layer.top.part(0, layer.nodes * rows))?;
                 let mut values = Vec::with_capacity(layer.nodes * samples * layer.channels);
                 for (node, b) in
                     (0..layer.nodes).flat_map(|node| (0..samples).map(move |b| (node, b)))

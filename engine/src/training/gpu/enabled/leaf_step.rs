@@ -1,10 +1,11 @@
-//! Leaves that learn on the card (`leaves.cu`).
+//! Leaves that learn on the gpu (`leaves.cu`).
 
 use crate::error::Result;
 use crate::gpu::enabled::args::{LeavesArgs, UpdateArgs};
 use crate::gpu::enabled::circuit::Circuit;
-use crate::gpu::enabled::device_buffers::Room;
-use crate::gpu::enabled::layout::wide;
+use crate::gpu::enabled::device_buffers::Buffer;
+use crate::gpu::enabled::kernels::Kernel;
+use crate::gpu::enabled::layout::padded_channels;
 use crate::layers::leaf::{Coordinate, Family};
 use crate::training::optimizer::Moments;
 use cudarc::driver::DeviceRepr;
@@ -40,14 +41,14 @@ struct LearnStep {
 
 /// One tree's leaves.
 pub(crate) struct Learning {
-    logits: Room<f32>,
-    first: Room<f32>,
-    second: Room<f32>,
-    sums: Room<f64>,
-    position_sums: Room<i32>,
-    sum_offset: Room<i32>,
-    member_first: Room<i32>,
-    members: Room<i32>,
+    logits: Buffer<f32>,
+    first: Buffer<f32>,
+    second: Buffer<f32>,
+    sums: Buffer<f64>,
+    position_sums: Buffer<i32>,
+    sum_offset: Buffer<i32>,
+    member_first: Buffer<i32>,
+    members: Buffer<i32>,
     coordinates: usize,
     floor: f32,
 }
@@ -99,17 +100,17 @@ impl Learning {
             position_sums.push(total);
             total += lengths[position.family as usize];
         }
-        let card = &mut circuit.card;
+        let gpu = &mut circuit.gpu;
         Ok(Self {
-            logits: card.keep(&logits)?,
-            first: card.keep(&first)?,
-            second: card.keep(&second)?,
-            sums: card.room(total as usize)?,
-            position_sums: card.keep(&position_sums)?,
+            logits: gpu.upload(&logits)?,
+            first: gpu.upload(&first)?,
+            second: gpu.upload(&second)?,
+            sums: gpu.allocate(total as usize)?,
+            position_sums: gpu.upload(&position_sums)?,
             coordinates: sum_offset.len(),
-            sum_offset: card.keep(&sum_offset)?,
-            member_first: card.keep(&member_first)?,
-            members: card.keep(&members)?,
+            sum_offset: gpu.upload(&sum_offset)?,
+            member_first: gpu.upload(&member_first)?,
+            members: gpu.upload(&members)?,
             floor: 0.5 * floor.ln(),
         })
     }
@@ -134,12 +135,10 @@ impl Learning {
     /// Flows of the leaves from their derivatives.
     pub fn flow(&self, circuit: &Circuit, t: usize, samples: usize) -> Result<()> {
         let layer = &circuit.trees[t].layers[0];
-        let numbers = layer.nodes * circuit.rows * wide(layer.channels);
-        circuit.card.launch(
-            "leaf_flow",
+        let numbers = layer.nodes * circuit.rows * padded_channels(layer.channels);
+        circuit.gpu.launch(
+            Kernel::LeafFlow.on(numbers.div_ceil(256), 256),
             &self.args(circuit, t, samples),
-            numbers.div_ceil(256),
-            256,
         )
     }
 
@@ -153,17 +152,13 @@ impl Learning {
     ) -> Result<()> {
         let learn = self.args(circuit, t, samples);
         let threads = (circuit.trees[t].layers[0].channels.next_multiple_of(32) as u32).min(256);
-        circuit.card.launch(
-            "leaf_sums",
+        circuit.gpu.launch(
+            Kernel::LeafSums.on(circuit.trees[t].layers[0].nodes, threads),
             &learn,
-            circuit.trees[t].layers[0].nodes,
-            threads,
         )?;
-        circuit.card.launch(
-            "leaf_update",
+        circuit.gpu.launch(
+            Kernel::LeafUpdate.on(self.coordinates, threads),
             &LearnStep { learn, update },
-            self.coordinates,
-            threads,
         )
     }
 
@@ -175,10 +170,10 @@ impl Learning {
         families: &mut [Family],
         moments: &mut [Vec<Moments>],
     ) -> Result<()> {
-        let card = &circuit.card;
+        let gpu = &circuit.gpu;
         let leaves = &circuit.trees[t].leaves;
-        let (tables, logits) = (card.fetch(leaves.tables)?, card.fetch(self.logits)?);
-        let (first, second) = (card.fetch(self.first)?, card.fetch(self.second)?);
+        let (tables, logits) = (gpu.fetch(leaves.tables)?, gpu.fetch(self.logits)?);
+        let (first, second) = (gpu.fetch(self.first)?, gpu.fetch(self.second)?);
         for (f, family) in families.iter_mut().enumerate() {
             let m = family.components;
             for (k, coordinate) in family.coordinates.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! A training run on a card. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
+//! A training run on a gpu. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
 //! and the numbers of the rule, and fetches losses when somebody wants to see them.
 
 use crate::device::Precision;
@@ -6,9 +6,10 @@ use crate::error::{Error, Result};
 use crate::gpu::enabled::args::{
     Cost, Dropping, FillArgs, FinishArgs, Numbers, RootArgs, RowsArgs, UpdateArgs,
 };
-use crate::gpu::enabled::circuit::{Circuit, Climb};
-use crate::gpu::enabled::device_buffers::{Graph, Room};
-use crate::gpu::enabled::layout::{Place, mixing_of, padded_rows};
+use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
+use crate::gpu::enabled::device_buffers::{Buffer, Graph};
+use crate::gpu::enabled::kernels::Kernel;
+use crate::gpu::enabled::layout::{mixing_of, padded_rows};
 use crate::layers::weights::{Prepared, Weights};
 use crate::model::Model;
 use crate::structure::{Kind, Structure};
@@ -24,10 +25,10 @@ use std::collections::HashMap;
 
 /// Steps sent at once, at most.
 const SLOTS: usize = 64;
-/// Numbers of rows that are sent ahead where the data do not stay on the card, at most.
+/// Numbers of rows that are sent ahead where the data do not stay on the gpu, at most.
 const STAGED: usize = 1 << 26;
 
-/// Rows of data on the card.
+/// Rows of data on the gpu.
 #[derive(Clone, Copy)]
 struct Values {
     values: u64,
@@ -36,30 +37,30 @@ struct Values {
     weights: u64,
 }
 
-/// Addresses and rooms of rows that are sent step by step: values, labels, weights.
-type Staged = (Values, Room<f32>, Room<i64>, Room<f32>);
+/// Addresses and buffers of rows that are sent step by step: values, labels, weights.
+type Staged = (Values, Buffer<f32>, Buffer<i64>, Buffer<f32>);
 
-/// A run on a card.
+/// A run on a gpu.
 pub struct Training {
     circuit: Circuit,
     settings: Settings,
     width: usize,
-    first: Room<f32>,
-    second: Room<f32>,
-    numbers: Room<Numbers>,
-    picks: Room<u32>,
-    clock: Room<u32>,
-    label: Room<i32>,
-    weight: Room<f32>,
-    cost: Room<Cost>,
-    costs: Room<Cost>,
-    doubtful: Room<u8>,
-    codes: Room<f32>,
-    placing: (Room<i32>, Room<f32>, Room<f32>, usize), // places, offset, scale, shifts
-    dropping: Room<Dropping>,
-    smooth: Room<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
+    first: Buffer<f32>,
+    second: Buffer<f32>,
+    numbers: Buffer<Numbers>,
+    picks: Buffer<u32>,
+    clock: Buffer<u32>,
+    label: Buffer<i32>,
+    weight: Buffer<f32>,
+    cost: Buffer<Cost>,
+    costs: Buffer<Cost>,
+    doubtful: Buffer<u8>,
+    codes: Buffer<f32>,
+    placing: (Buffer<i32>, Buffer<f32>, Buffer<f32>, usize), // places, offset, scale, shifts
+    dropping: Buffer<Dropping>,
+    smooth: Buffer<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
     gradients: Gradients,
-    moving: Room<RowsArgs>,
+    moving: Buffer<RowsArgs>,
     moving_rows: usize,
     guard: Guarding,
     leaves: Vec<Learning>, // by tree; empty where leaves stay as they are
@@ -80,7 +81,7 @@ pub struct Placing<'a> {
 }
 
 impl Training {
-    /// Puts a run on a card.
+    /// Puts a run on a gpu.
     pub fn new(
         device: (usize, Precision),
         model: &Model,
@@ -89,52 +90,53 @@ impl Training {
         placing: &Placing<'_>,
     ) -> Result<Self> {
         let s = &model.structure;
-        let keep = (true, settings.leaf_rate > 0.0);
-        let mut circuit = Circuit::new(
-            device,
-            s,
-            &model.weights,
+        let host = HostModel {
+            structure: s,
+            weights: &model.weights,
             prepared,
-            &model.log_prior,
-            settings.batch,
-            keep,
-        )?;
+            log_prior: &model.log_prior,
+        };
+        let abilities = Abilities {
+            backward: true,
+            leaves: settings.leaf_rate > 0.0,
+        };
+        let mut circuit = Circuit::new(device, host, settings.batch, abilities)?;
         let (rows, total, width) = (circuit.rows, circuit.places.total, s.width());
-        let dropping = drop_rooms(&mut circuit, settings)?;
+        let dropping = drop_buffers(&mut circuit, settings)?;
         circuit.set_top_layers()?;
         let guard = Guarding::new(&mut circuit, settings.batch)?;
         let (gradients, moving) = Gradients::new(&mut circuit)?;
-        let card = &mut circuit.card;
+        let gpu = &mut circuit.gpu;
         let shifts = placing.places.len() / width;
         let mut training = Self {
-            first: card.room(total)?,
-            second: card.room(total)?,
-            numbers: card.room(SLOTS)?,
-            picks: card.room(SLOTS * settings.batch)?,
-            clock: card.room(1)?,
-            label: card.room(rows)?,
-            weight: card.room(rows)?,
-            cost: card.room(rows)?,
-            costs: card.room(SLOTS)?,
-            doubtful: card.room(rows)?,
-            codes: card.room(256)?,
+            first: gpu.allocate(total)?,
+            second: gpu.allocate(total)?,
+            numbers: gpu.allocate(SLOTS)?,
+            picks: gpu.allocate(SLOTS * settings.batch)?,
+            clock: gpu.allocate(1)?,
+            label: gpu.allocate(rows)?,
+            weight: gpu.allocate(rows)?,
+            cost: gpu.allocate(rows)?,
+            costs: gpu.allocate(SLOTS)?,
+            doubtful: gpu.allocate(rows)?,
+            codes: gpu.allocate(256)?,
             placing: (
-                card.keep(placing.places)?,
-                card.keep(placing.offset)?,
-                card.keep(placing.scale)?,
+                gpu.upload(placing.places)?,
+                gpu.upload(placing.offset)?,
+                gpu.upload(placing.scale)?,
                 shifts,
             ),
-            dropping: card.keep(&dropping)?,
+            dropping: gpu.upload(&dropping)?,
             smooth: if settings.turns() {
-                card.keep(&smooth_channels(s))?
+                gpu.upload(&smooth_channels(s))?
             } else {
-                Room::none()
+                Buffer::none()
             },
             gradients,
-            moving: Room::none(),
+            moving: Buffer::none(),
             moving_rows: moving
                 .iter()
-                .map(|(_, place, _)| place.matrices * place.rows)
+                .map(|all| all.place.matrices * all.place.rows)
                 .sum(),
             guard,
             leaves: Vec::new(),
@@ -150,10 +152,11 @@ impl Training {
         Ok(training)
     }
 
-    /// Tells the update kernel what moves. Of each: columns, place, and (first, parts) of its sums.
-    fn set_moving(&mut self, moving: &Moving) -> Result<()> {
+    /// Tells the update kernel what moves.
+    fn set_moving(&mut self, moving: &[Moving]) -> Result<()> {
         let mut before = 0;
-        let mut rows = |&(real, place, (sums, parts)): &(usize, Place, (usize, usize))| {
+        let mut rows = |all: &Moving| {
+            let (place, parts) = (all.place, all.parts);
             before += place.matrices * place.rows;
             RowsArgs {
                 weights: self.circuit.weights.part(place.first, place.len()).at,
@@ -163,23 +166,23 @@ impl Training {
                     .circuit
                     .rounded
                     .map_or(0, |all| all.part(place.first, place.len()).at),
-                sums: self.gradients.sums.part(sums, parts * place.len()).at,
+                sums: self.gradients.sums.part(all.sums, parts * place.len()).at,
                 counts: self.guard.counts.part(place.first, place.len()).at,
                 stride: place.len() as u64,
                 rows: (place.matrices * place.rows) as i32,
-                real: real as i32,
-                wide: place.wide as i32,
+                real: all.columns as i32,
+                wide: place.padded as i32,
                 parts: parts as i32,
                 before: (before - place.matrices * place.rows) as i32,
                 padding: 0,
             }
         };
         let all: Vec<RowsArgs> = moving.iter().map(&mut rows).collect();
-        self.moving = self.circuit.card.keep(&all)?;
+        self.moving = self.circuit.gpu.upload(&all)?;
         Ok(())
     }
 
-    /// Puts the rule's memory on the card.
+    /// Puts the rule's memory on the gpu.
     pub fn set_memory<'a>(
         &self,
         weights: &Weights,
@@ -191,8 +194,8 @@ impl Training {
         let second = places.gather(s, |which, m, c, a| {
             moments(which).second[at(which, m, c, a)]
         });
-        self.circuit.card.send(self.first, &first)?;
-        self.circuit.card.send(self.second, &second)
+        self.circuit.gpu.send(self.first, &first)?;
+        self.circuit.gpu.send(self.second, &second)
     }
 
     /// Lets leaves learn. `moments` by tree, family, coordinate.
@@ -233,11 +236,11 @@ impl Training {
         weights: &Weights,
         mut each: impl FnMut(Option<(usize, usize)>, usize, [f32; 3]),
     ) -> Result<()> {
-        let (circuit, card) = (&self.circuit, &self.circuit.card);
+        let (circuit, gpu) = (&self.circuit, &self.circuit.gpu);
         let (w, first, second) = (
-            card.fetch(circuit.weights)?,
-            card.fetch(self.first)?,
-            card.fetch(self.second)?,
+            gpu.fetch(circuit.weights)?,
+            gpu.fetch(self.first)?,
+            gpu.fetch(self.second)?,
         );
         circuit
             .places
@@ -256,11 +259,11 @@ impl Training {
         self.circuit.activation_bytes()
     }
 
-    /// Keeps the data on the card if they fit there and into `most` bytes, as bytes where they have at most 256 different
+    /// Keeps the data on the gpu if they fit there and into `most` bytes, as bytes where they have at most 256 different
     /// values.
     pub fn keep_data(&mut self, data: &Data<'_>, most: usize) -> Result<()> {
         self.forget_data();
-        let card = &mut self.circuit.card;
+        let gpu = &mut self.circuit.gpu;
         let coded = codes(data.values);
         let bytes = if coded.is_some() {
             data.values.len()
@@ -268,25 +271,25 @@ impl Training {
             4 * data.values.len()
         };
         let all = bytes + (data.labels.len() + data.weights.len()) * 8;
-        if all > most || all + (1 << 28) > card.free()? {
+        if all > most || all + (1 << 28) > gpu.free()? {
             return Ok(()); // they will be sent as they are needed
         }
         let labels = if data.labels.is_empty() {
             0
         } else {
-            card.keep(data.labels)?.at
+            gpu.upload(data.labels)?.at
         };
         let weights = if data.weights.is_empty() {
             0
         } else {
-            card.keep(data.weights)?.at
+            gpu.upload(data.weights)?.at
         };
         let (values, codes) = match coded {
             Some((bytes, table)) => {
-                card.send(self.codes, &table)?;
-                (card.keep(&bytes)?.at, self.codes.at)
+                gpu.send(self.codes, &table)?;
+                (gpu.upload(&bytes)?.at, self.codes.at)
             }
-            None => (card.keep(data.values)?.at, 0),
+            None => (gpu.upload(data.values)?.at, 0),
         };
         self.resident = Some(Values {
             values,
@@ -324,22 +327,22 @@ impl Training {
             .zip(step..)
             .map(|(rows, step)| self.numbers_of(step, rows.iter().map(weight_of).sum()))
             .collect();
-        let card = &self.circuit.card;
-        card.send(self.numbers, &numbers)?;
-        card.send(self.clock, &[0])?;
+        let gpu = &self.circuit.gpu;
+        gpu.send(self.numbers, &numbers)?;
+        gpu.send(self.clock, &[0])?;
         let values = match self.resident {
             Some(values) => {
-                card.send(self.picks, picks)?;
+                gpu.send(self.picks, picks)?;
                 values
             }
             None => self.stage(data, picks)?,
         };
         if !self.graphs.contains_key(&values.values) {
-            let graph = self.circuit.card.record(|_| self.step(values))?;
+            let graph = self.circuit.gpu.record(|_| self.step(values))?;
             self.graphs.insert(values.values, graph);
         }
         if let Some(graph) = self.graphs.get_mut(&values.values) {
-            (0..count).try_for_each(|_| self.circuit.card.replay(graph))?;
+            (0..count).try_for_each(|_| self.circuit.gpu.replay(graph))?;
         }
         self.slots = count;
         Ok(())
@@ -347,7 +350,7 @@ impl Training {
 
     /// Losses of the steps queued last, and how many of their samples were doubtful.
     pub fn losses(&self) -> Result<Vec<(Loss, usize)>> {
-        let costs = self.circuit.card.fetch(self.costs.part(0, self.slots))?;
+        let costs = self.circuit.gpu.fetch(self.costs.part(0, self.slots))?;
         let loss = |cost: &Cost| Loss {
             discriminative: cost.discriminative,
             generative: cost.generative,
@@ -382,9 +385,12 @@ impl Training {
     fn stage(&mut self, data: &Data<'_>, picks: &[u32]) -> Result<Values> {
         let (width, most) = (self.width, self.most() * self.settings.batch);
         if self.staged.is_none() {
-            let card = &mut self.circuit.card;
-            let (values, labels, weights) =
-                (card.room(most * width)?, card.room(most)?, card.room(most)?);
+            let gpu = &mut self.circuit.gpu;
+            let (values, labels, weights) = (
+                gpu.allocate(most * width)?,
+                gpu.allocate(most)?,
+                gpu.allocate(most)?,
+            );
             let addresses = Values {
                 values: values.at,
                 codes: 0,
@@ -394,7 +400,7 @@ impl Training {
             self.staged = Some((addresses, values, labels, weights));
         }
         let Some((addresses, values, labels, weights)) = self.staged else {
-            return Err(Error::Device("no room for rows".into()));
+            return Err(Error::Device("no buffer for rows".into()));
         };
         let row = |&row: &u32| &data.values[row as usize * width..][..width];
         let rows: Vec<f32> = picks.iter().flat_map(row).copied().collect();
@@ -403,29 +409,27 @@ impl Training {
             .iter()
             .map(|&r| data.weights.get(r as usize).copied().unwrap_or(1.0))
             .collect();
-        let card = &self.circuit.card;
-        card.send(values, &rows)?;
-        card.send(labels, &own_labels)?;
-        card.send(weights, &own_weights)?;
-        card.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
+        let gpu = &self.circuit.gpu;
+        gpu.send(values, &rows)?;
+        gpu.send(labels, &own_labels)?;
+        gpu.send(weights, &own_weights)?;
+        gpu.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
         Ok(addresses)
     }
 
     /// One step.
     fn step(&self, values: Values) -> Result<()> {
-        let (circuit, card, settings) = (&self.circuit, &self.circuit.card, &self.settings);
+        let (circuit, gpu, settings) = (&self.circuit, &self.circuit.gpu, &self.settings);
         let (samples, rows) = (settings.batch, padded_rows(settings.batch));
         let threads = if rows > 2048 { 128 } else { 256 }; // fewer where more blocks wait for memory at once
-        card.launch(
-            "fill",
+        gpu.launch(
+            Kernel::Fill.on(rows, threads),
             &self.fill_args(values, samples, rows),
-            rows,
-            threads,
         )?;
         let to_leaves = !self.leaves.is_empty();
-        circuit.climb(
+        circuit.forward(
             samples,
-            Climb {
+            ForwardOutputs {
                 dense: false,
                 leaves: to_leaves,
                 others: true,
@@ -445,17 +449,15 @@ impl Training {
             ..circuit.root_args(samples)
         };
         circuit.root(&root)?;
-        circuit.descend(samples, to_leaves)?;
+        circuit.backward(samples, to_leaves)?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.flow(circuit, t, samples)?;
         }
         self.guard.launch(circuit, &root, to_leaves)?;
         self.gradients.launch(circuit, samples)?;
-        card.launch(
-            "update",
+        gpu.launch(
+            Kernel::Update.on(self.moving_rows.div_ceil(8), 256),
             &self.update_args(),
-            self.moving_rows.div_ceil(8),
-            256,
         )?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.step(circuit, t, samples, self.update_args())?;
@@ -466,7 +468,7 @@ impl Training {
             clock: self.clock.at,
             samples: samples as i32,
         };
-        card.launch("finish", &finish, 1, 1024)
+        gpu.launch(Kernel::Finish.on(1, 1024), &finish)
     }
 
     fn fill_args(&self, values: Values, samples: usize, rows: usize) -> FillArgs {
@@ -543,8 +545,8 @@ fn smooth_channels(s: &Structure) -> Vec<u8> {
         .collect()
 }
 
-/// Room for the masks of layers that training sums out, and how to draw them.
-fn drop_rooms(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping>> {
+/// Buffer for the masks of layers that training sums out, and how to draw them.
+fn drop_buffers(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping>> {
     let (mut all, mut first) = (Vec::new(), 0);
     let rows = circuit.rows;
     for tree in &mut circuit.trees {
@@ -555,7 +557,7 @@ fn drop_rooms(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping
             .filter(|(l, p)| **p > 0.0 && *l < tree.layer_of.len())
         {
             let layer = &mut tree.layers[tree.layer_of[l]];
-            layer.drop = circuit.card.room(layer.nodes * rows)?;
+            layer.drop = circuit.gpu.allocate(layer.nodes * rows)?;
             let below = p * 4_294_967_296.0;
             all.push(Dropping {
                 drop: layer.drop.at,
