@@ -15,7 +15,7 @@ use crate::model::{Column, Model};
 use crate::rows::batch::Batch;
 use crate::structure::ClassRows;
 use crate::training::backward_and_step::Learned;
-use crate::training::gpu::Training;
+use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
 use crate::training::loss::{Loss, Target, loss_and_seeds};
 use crate::training::optimizer::{Moments, Rule, Step, update_family, update_mixing};
@@ -84,7 +84,7 @@ pub struct Trainer {
     pub(crate) placements: Vec<Vec<Column>>, // by shift, row-major
     pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
-    pub(crate) card: Option<Training>, // where a GPU has the run, what it moves is here only after `pull`
+    pub(crate) card: Option<GpuTraining>, // where a GPU has the run, what it moves is here only after `pull`
     pub(crate) look_every: usize,
     pub(crate) most_on_card: usize,
 }

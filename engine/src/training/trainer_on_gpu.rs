@@ -6,7 +6,7 @@ use crate::layers::leaf_kernel::Table;
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::OUTSIDE;
 use crate::training::data::Data;
-use crate::training::gpu::{Placing, Training};
+use crate::training::gpu::{GpuTraining, Placing};
 use crate::training::loss::Loss;
 use crate::training::step_randomness::pick;
 use crate::training::trainer::{Memory, Proceed, Progress, Trainer};
@@ -39,7 +39,7 @@ impl Trainer {
             offset: &offset,
             scale: &scale,
         };
-        let mut gpu = Training::new(
+        let mut gpu = GpuTraining::new(
             (ordinal, precision),
             &self.model,
             &self.prepared,
@@ -62,7 +62,7 @@ impl Trainer {
 
     /// Bytes of activations on a GPU: all that are held, and what of them the way down reads.
     pub fn activation_bytes(&self) -> Option<(usize, usize)> {
-        self.card.as_ref().map(Training::activation_bytes)
+        self.card.as_ref().map(GpuTraining::activation_bytes)
     }
 
     /// Brings what a GPU has moved back to the host, so that [`Trainer::model`] sees it.
@@ -170,7 +170,7 @@ impl Trainer {
             gpu.keep_data(data, self.most_on_card)?;
         }
         let (steps, every) = (self.settings.steps, self.settings.validate_every);
-        let most = self.card.as_ref().map_or(1, Training::most);
+        let most = self.card.as_ref().map_or(1, GpuTraining::max_steps);
         let mut stop = false;
         while self.step < steps && !stop {
             let mut until = (self.step / self.look_every + 1).saturating_mul(self.look_every);

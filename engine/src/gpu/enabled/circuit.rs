@@ -4,12 +4,13 @@ use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::{DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixArgs, RootArgs};
 use crate::gpu::enabled::device_buffers::{Buffer, Gpu};
-use crate::gpu::enabled::kernels::{Kernel, Launch};
+use crate::gpu::enabled::kernels::Kernel;
 use crate::gpu::enabled::layout::{
-    Kept, LayerBuffers, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel,
-    padded_channels, padded_rows,
+    Kept, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel, padded_channels,
+    padded_rows,
 };
 use crate::gpu::enabled::leaf_level::{LeafLevel, clears_tops};
+use crate::gpu::enabled::tile_choice::{choose_backward, choose_forward};
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::{ClassRows, Structure};
 
@@ -34,7 +35,6 @@ pub(crate) struct Circuit {
     pub output_gradients: Buffer<f32>,
     pub relative_bound: Buffer<f32>,
     pub rows: usize, // B at most, a multiple of 64
-    processors: usize,
 }
 
 /// A model as the host has it.
@@ -97,7 +97,6 @@ impl Circuit {
             score: gpu.allocate(rows * k)?,
             output_gradients: gpu.allocate(if_backward(rows * k))?,
             relative_bound: gpu.allocate(if identity { rows * k } else { 0 })?,
-            processors: gpu.processors(),
             gpu,
             structure: s.clone(),
             places,
@@ -155,11 +154,6 @@ impl Circuit {
         (held, read)
     }
 
-    /// Whether this many blocks give nearly every multiprocessor something to do.
-    fn enough(&self, blocks: usize) -> bool {
-        8 * blocks >= 7 * self.processors
-    }
-
     pub fn leaves_args(&self, t: usize, rows: usize, samples: usize) -> LeavesArgs {
         let (tree, leaves) = (&self.trees[t], &self.trees[t].leaves);
         LeavesArgs {
@@ -200,7 +194,7 @@ impl Circuit {
             let first = tree.first && !outputs.leaves;
             if first {
                 let leaf_level = self.leaf_level(t, rows, samples);
-                leaf_level.forward(self.processors, self.clears_tops())?;
+                leaf_level.forward(self.clears_tops())?;
             } else {
                 self.forward_leaves(t, rows, samples, outputs.dense)?;
             }
@@ -248,32 +242,8 @@ impl Circuit {
             matrix: tree.matrix[l - 1].at,
             rows: rows as i32,
         };
-        let launch = self.choose_forward(below.channels, above, rows, others);
+        let launch = choose_forward(&self.gpu, below.channels, above, rows, others);
         self.gpu.launch(launch, &args)
-    }
-
-    /// The shape of tiles that suits a mixing: as large as gives nearly every multiprocessor something to do.
-    fn choose_forward(
-        &self,
-        channels_below: usize,
-        above: &LayerBuffers,
-        rows: usize,
-        others: bool,
-    ) -> Launch {
-        let tiles = |high, side| tile_count(above, rows, high, side);
-        let even = rows.is_multiple_of(128);
-        let deep = channels_below >= 128 && even;
-        if !others && even && self.enough(tiles(128, 64) / 2) {
-            Kernel::ScoreUp.on(tiles(128, 64).min(2 * self.processors), 256)
-        } else if deep && self.gpu.has(Kernel::MixUpHuge) && self.enough(tiles(128, 64)) {
-            Kernel::MixUpHuge.on(tiles(128, 64), 512)
-        } else if channels_below <= 32 && self.enough(tiles(64, 64)) {
-            Kernel::MixUpFlat.on(tiles(32, 64), 128)
-        } else if self.enough(tiles(64, 64)) || !self.gpu.has(Kernel::MixUpSmall) {
-            Kernel::MixUpLarge.on(tiles(64, 64), 256)
-        } else {
-            Kernel::MixUpSmall.on(tiles(32, 32), 128)
-        }
     }
 
     fn forward_join(&self, t: usize, stage: &Stage, rows: usize) -> Result<()> {
@@ -357,7 +327,7 @@ impl Circuit {
                     rows: rows as i32,
                 };
                 let launch = match stage.level {
-                    Some(_) => self.choose_backward(below, rows),
+                    Some(_) => choose_backward(&self.gpu, below, rows),
                     None => {
                         let numbers = below.nodes * rows * padded_channels(below.channels);
                         Kernel::JoinDown.on(numbers.div_ceil(256), 256)
@@ -368,25 +338,6 @@ impl Circuit {
         }
         Ok(())
     }
-
-    /// The shape of tiles that suits the way back through a mixing.
-    fn choose_backward(&self, below: &LayerBuffers, rows: usize) -> Launch {
-        let tiles = |high, side| tile_count(below, rows, high, side);
-        let even = rows.is_multiple_of(128);
-        let huge = padded_channels(below.channels) >= 128 && self.gpu.has(Kernel::MixDownHuge);
-        if even && huge && self.enough(tiles(128, 128)) {
-            Kernel::MixDownHuge.on(tiles(128, 128), 256)
-        } else if even && self.enough(tiles(128, 64)) {
-            Kernel::MixDownTall.on(tiles(128, 64), 256)
-        } else {
-            Kernel::MixDownSmall.on(tiles(32, 32), 128)
-        }
-    }
-}
-
-/// Tiles of `high` samples and `side` channels that cover a layer.
-fn tile_count(layer: &LayerBuffers, rows: usize, high: usize, side: usize) -> usize {
-    layer.nodes * (rows / high) * padded_channels(layer.channels).div_ceil(side)
 }
 
 /// The buffers of all trees, and the one that holds the tops of all their layers.

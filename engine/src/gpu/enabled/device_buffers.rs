@@ -55,6 +55,7 @@ pub(crate) struct Gpu {
     stream: Arc<CudaStream>,
     functions: HashMap<Kernel, CudaFunction>,
     allocated: Vec<u64>,
+    processors: usize,
 }
 
 // SAFETY: a graph or a queue may be used by one thread at a time, and every use needs the one owner.
@@ -80,7 +81,10 @@ impl Gpu {
             images().remove(&name); // from a damaged cache
             load(&image_of(&name, precision)?).map_err(fail)
         })?;
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let processors = ctx.attribute(attribute);
         Ok(Self {
+            processors: processors.map_or(1, |count| count.max(1) as usize),
             functions: load_functions(&ctx, &module, precision)?,
             ctx,
             stream,
@@ -104,10 +108,7 @@ impl Gpu {
 
     /// Multiprocessors.
     pub fn processors(&self) -> usize {
-        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-        self.ctx
-            .attribute(attribute)
-            .map_or(1, |count| count.max(1) as usize)
+        self.processors
     }
 
     /// A buffer of this many numbers, all zero.

@@ -77,11 +77,11 @@ impl LeafLevel<'_> {
     }
 
     /// From the frame to the first products. Also clears the tops of the layers above, if told to.
-    pub fn forward(&self, processors: usize, clears_tops: bool) -> Result<()> {
+    pub fn forward(&self, clears_tops: bool) -> Result<()> {
         let above = &self.tree.layers[1];
         let tiles = above.nodes * above.channels.div_ceil(COLUMNS);
         let max_shares = self.leaves.rows as usize / 64;
-        let shares = (8 * processors / tiles).clamp(1, max_shares); // twice as many as run at once: some have less to do
+        let shares = (8 * self.gpu.processors() / tiles).clamp(1, max_shares); // twice as many as run at once: some have less to do
         let mut args = self.args(shares);
         if clears_tops {
             let layers = &self.tree.layers[2..];

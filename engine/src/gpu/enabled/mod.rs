@@ -3,9 +3,10 @@
 pub(crate) mod args;
 pub(crate) mod kernels;
 pub(crate) mod device_buffers;
-mod leaf_buffers;
+pub(crate) mod leaf_buffers;
 pub(crate) mod layout;
 pub(crate) mod leaf_level;
+mod tile_choice;
 pub(crate) mod circuit;
 mod scoring;
 

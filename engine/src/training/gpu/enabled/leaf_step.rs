@@ -1,4 +1,4 @@
-//! Leaves that learn on the gpu (`leaves.cu`).
+//! Leaves that learn on the GPU (`leaves.cu`).
 
 use crate::error::Result;
 use crate::gpu::enabled::args::{LeavesArgs, UpdateArgs};
@@ -6,7 +6,9 @@ use crate::gpu::enabled::circuit::Circuit;
 use crate::gpu::enabled::device_buffers::Buffer;
 use crate::gpu::enabled::kernels::Kernel;
 use crate::gpu::enabled::layout::padded_channels;
+use crate::gpu::enabled::leaf_buffers::LeafBuffers;
 use crate::layers::leaf::{Coordinate, Family};
+use crate::structure::Tree;
 use crate::training::optimizer::Moments;
 use cudarc::driver::DeviceRepr;
 
@@ -40,7 +42,7 @@ struct LearnStep {
 }
 
 /// One tree's leaves.
-pub(crate) struct Learning {
+pub(crate) struct LeafStep {
     logits: Buffer<f32>,
     first: Buffer<f32>,
     second: Buffer<f32>,
@@ -53,7 +55,7 @@ pub(crate) struct Learning {
     floor: f32,
 }
 
-impl Learning {
+impl LeafStep {
     /// `moments` by family, coordinate.
     pub fn new(
         circuit: &mut Circuit,
@@ -62,55 +64,19 @@ impl Learning {
         moments: &[Vec<Moments>],
         floor: f32,
     ) -> Result<Self> {
-        let tree = circuit.structure.trees[t].clone();
-        let (tables, m) = (circuit.trees[t].leaves.tables.len, tree.components);
-        let offsets = circuit.trees[t].leaves.offsets.clone();
-        let (mut logits, mut first, mut second) =
-            (vec![0.0; tables], vec![0.0; tables], vec![0.0; tables]);
-        let (mut sum_offset, mut lengths) = (Vec::new(), Vec::new());
-        let (mut member_first, mut members) = (vec![0i32], Vec::new());
-        for (f, family) in families.iter().enumerate() {
-            let own: Vec<i32> = (0i32..)
-                .zip(&tree.positions)
-                .filter(|(_, p)| p.family as usize == f)
-                .map(|(i, _)| i)
-                .collect();
-            let mut length = 0;
-            for (k, coordinate) in family.coordinates.iter().enumerate() {
-                let at = offsets[f][k];
-                if let Coordinate::Discrete { logits: free } = coordinate {
-                    logits[at..at + free.len()].copy_from_slice(free);
-                }
-                let memory = &moments[f][k];
-                first[at..at + memory.first.len()].copy_from_slice(&memory.first);
-                second[at..at + memory.second.len()].copy_from_slice(&memory.second);
-                sum_offset.push(length);
-                length += match coordinate {
-                    Coordinate::Gaussian { .. } => 3 * m as i32,
-                    Coordinate::Discrete { logits } => logits.len() as i32,
-                };
-                members.extend_from_slice(&own);
-                member_first.push(members.len() as i32);
-            }
-            lengths.push(length);
-        }
-        let mut position_sums = Vec::new();
-        let mut total = 0;
-        for position in &tree.positions {
-            position_sums.push(total);
-            total += lengths[position.family as usize];
-        }
+        let plan = SumPlan::new(&circuit.structure.trees[t], families);
+        let tables = Tables::new(&circuit.trees[t].leaves, families, moments);
         let gpu = &mut circuit.gpu;
         Ok(Self {
-            logits: gpu.upload(&logits)?,
-            first: gpu.upload(&first)?,
-            second: gpu.upload(&second)?,
-            sums: gpu.allocate(total as usize)?,
-            position_sums: gpu.upload(&position_sums)?,
-            coordinates: sum_offset.len(),
-            sum_offset: gpu.upload(&sum_offset)?,
-            member_first: gpu.upload(&member_first)?,
-            members: gpu.upload(&members)?,
+            logits: gpu.upload(&tables.logits)?,
+            first: gpu.upload(&tables.first)?,
+            second: gpu.upload(&tables.second)?,
+            sums: gpu.allocate(plan.total as usize)?,
+            position_sums: gpu.upload(&plan.position_sums)?,
+            coordinates: plan.sum_offset.len(),
+            sum_offset: gpu.upload(&plan.sum_offset)?,
+            member_first: gpu.upload(&plan.member_first)?,
+            members: gpu.upload(&plan.members)?,
             floor: 0.5 * floor.ln(),
         })
     }
@@ -196,5 +162,81 @@ impl Learning {
             }
         }
         Ok(())
+    }
+}
+
+/// Where sums over samples lie, and which positions add to them.
+#[derive(Default)]
+struct SumPlan {
+    sum_offset: Vec<i32>, // by coordinate of all families: its sums within those of a position
+    member_first: Vec<i32>, // by coordinate: the first of its positions among `members`; and the end
+    members: Vec<i32>,      // positions
+    position_sums: Vec<i32>, // by position: where its sums start
+    total: i32,
+}
+
+impl SumPlan {
+    fn new(tree: &Tree, families: &[Family]) -> Self {
+        let mut plan = Self {
+            member_first: vec![0],
+            ..Self::default()
+        };
+        let lengths = families.iter().enumerate();
+        let lengths: Vec<i32> = lengths
+            .map(|(f, family)| plan.add_family(tree, f, family))
+            .collect();
+        for position in &tree.positions {
+            plan.position_sums.push(plan.total);
+            plan.total += lengths[position.family as usize];
+        }
+        plan
+    }
+
+    /// Returns how many sums a position of the family has.
+    fn add_family(&mut self, tree: &Tree, f: usize, family: &Family) -> i32 {
+        let own = (0i32..).zip(&tree.positions);
+        let own = own.filter(|(_, position)| position.family as usize == f);
+        let own: Vec<i32> = own.map(|(i, _)| i).collect();
+        let mut length = 0;
+        for coordinate in &family.coordinates {
+            self.sum_offset.push(length);
+            length += match coordinate {
+                Coordinate::Gaussian { .. } => 3 * tree.components as i32,
+                Coordinate::Discrete { logits } => logits.len() as i32,
+            };
+            self.members.extend_from_slice(&own);
+            self.member_first.push(self.members.len() as i32);
+        }
+        length
+    }
+}
+
+/// Free parameters and the rule's memory, laid out as the tables of densities are.
+struct Tables {
+    logits: Vec<f32>,
+    first: Vec<f32>,
+    second: Vec<f32>,
+}
+
+impl Tables {
+    fn new(leaves: &LeafBuffers, families: &[Family], moments: &[Vec<Moments>]) -> Self {
+        let zeros = || vec![0.0; leaves.tables.len];
+        let mut tables = Self {
+            logits: zeros(),
+            first: zeros(),
+            second: zeros(),
+        };
+        for (f, family) in families.iter().enumerate() {
+            for (k, coordinate) in family.coordinates.iter().enumerate() {
+                let at = leaves.offsets[f][k];
+                if let Coordinate::Discrete { logits } = coordinate {
+                    tables.logits[at..at + logits.len()].copy_from_slice(logits);
+                }
+                let Moments { first, second, .. } = &moments[f][k];
+                tables.first[at..at + first.len()].copy_from_slice(first);
+                tables.second[at..at + second.len()].copy_from_slice(second);
+            }
+        }
+        tables
     }
 }

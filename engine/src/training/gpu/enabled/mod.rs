@@ -1,9 +1,10 @@
 //! A training run on an NVIDIA GPU: data, gradients, the step, and what underflow spoilt.
 
 mod byte_codes;
+mod data_rows;
 mod gradients;
 mod leaf_step;
 mod underflow;
 mod steps;
 
-pub use steps::{Placing, Training};
+pub use steps::{GpuTraining, Placing};

@@ -1,8 +1,8 @@
-//! A training run on a gpu. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
-//! and the numbers of the rule, and fetches losses when somebody wants to see them.
+//! A training run on a GPU. A step is one recorded graph. The host sends, for some steps ahead, which rows they take
+//! and the numbers of the rule, and fetches losses when they are to be reported.
 
 use crate::device::Precision;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::gpu::enabled::args::{
     Cost, Dropping, FillArgs, FinishArgs, Numbers, RootArgs, RowsArgs, UpdateArgs,
 };
@@ -14,10 +14,10 @@ use crate::layers::weights::{Prepared, Weights};
 use crate::model::Model;
 use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
-use crate::training::gpu::enabled::byte_codes::codes;
+use crate::training::gpu::enabled::data_rows::{DataRows, RowAddresses};
 use crate::training::gpu::enabled::gradients::{Gradients, Moving};
-use crate::training::gpu::enabled::leaf_step::Learning;
-use crate::training::gpu::enabled::underflow::Guarding;
+use crate::training::gpu::enabled::leaf_step::LeafStep;
+use crate::training::gpu::enabled::underflow::UnderflowGuard;
 use crate::training::loss::{Loss, share_of};
 use crate::training::optimizer::{Moments, Rule, Step};
 use crate::training::settings::Settings;
@@ -25,23 +25,19 @@ use std::collections::HashMap;
 
 /// Steps sent at once, at most.
 const SLOTS: usize = 64;
-/// Numbers of rows that are sent ahead where the data do not stay on the gpu, at most.
+/// Numbers of rows that are sent ahead where the data do not stay on the GPU, at most.
 const STAGED: usize = 1 << 26;
 
-/// Rows of data on the gpu.
-#[derive(Clone, Copy)]
-struct Values {
-    values: u64,
-    codes: u64,
-    labels: u64,
-    weights: u64,
+/// [`Placing`] on the GPU.
+struct PlacingBuffers {
+    places: Buffer<i32>,
+    offset: Buffer<f32>,
+    scale: Buffer<f32>,
+    shifts: usize,
 }
 
-/// Addresses and buffers of rows that are sent step by step: values, labels, weights.
-type Staged = (Values, Buffer<f32>, Buffer<i64>, Buffer<f32>);
-
-/// A run on a gpu.
-pub struct Training {
+/// A training run on a GPU.
+pub struct GpuTraining {
     circuit: Circuit,
     settings: Settings,
     width: usize,
@@ -55,17 +51,15 @@ pub struct Training {
     cost: Buffer<Cost>,
     costs: Buffer<Cost>,
     doubtful: Buffer<u8>,
-    codes: Buffer<f32>,
-    placing: (Buffer<i32>, Buffer<f32>, Buffer<f32>, usize), // places, offset, scale, shifts
+    placing: PlacingBuffers,
     dropping: Buffer<Dropping>,
     smooth: Buffer<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
     gradients: Gradients,
     moving: Buffer<RowsArgs>,
     moving_rows: usize,
-    guard: Guarding,
-    leaves: Vec<Learning>, // by tree; empty where leaves stay as they are
-    staged: Option<Staged>,
-    resident: Option<Values>,
+    guard: UnderflowGuard,
+    leaves: Vec<LeafStep>, // by tree; empty where leaves stay as they are
+    data_rows: DataRows,
     graphs: HashMap<u64, Graph>, // by where values lie
     slots: usize,                // sent and not yet looked at
 }
@@ -80,8 +74,8 @@ pub struct Placing<'a> {
     pub scale: &'a [f32],
 }
 
-impl Training {
-    /// Puts a run on a gpu.
+impl GpuTraining {
+    /// Puts a run on a GPU.
     pub fn new(
         device: (usize, Precision),
         model: &Model,
@@ -104,10 +98,9 @@ impl Training {
         let (rows, total, width) = (circuit.rows, circuit.places.total, s.width());
         let dropping = drop_buffers(&mut circuit, settings)?;
         circuit.set_top_layers()?;
-        let guard = Guarding::new(&mut circuit, settings.batch)?;
+        let guard = UnderflowGuard::new(&mut circuit, settings.batch)?;
         let (gradients, moving) = Gradients::new(&mut circuit)?;
         let gpu = &mut circuit.gpu;
-        let shifts = placing.places.len() / width;
         let mut training = Self {
             first: gpu.allocate(total)?,
             second: gpu.allocate(total)?,
@@ -119,13 +112,13 @@ impl Training {
             cost: gpu.allocate(rows)?,
             costs: gpu.allocate(SLOTS)?,
             doubtful: gpu.allocate(rows)?,
-            codes: gpu.allocate(256)?,
-            placing: (
-                gpu.upload(placing.places)?,
-                gpu.upload(placing.offset)?,
-                gpu.upload(placing.scale)?,
-                shifts,
-            ),
+            data_rows: DataRows::new(gpu, width)?,
+            placing: PlacingBuffers {
+                places: gpu.upload(placing.places)?,
+                offset: gpu.upload(placing.offset)?,
+                scale: gpu.upload(placing.scale)?,
+                shifts: placing.places.len() / width,
+            },
             dropping: gpu.upload(&dropping)?,
             smooth: if settings.turns() {
                 gpu.upload(&smooth_channels(s))?
@@ -140,8 +133,6 @@ impl Training {
                 .sum(),
             guard,
             leaves: Vec::new(),
-            staged: None,
-            resident: None,
             graphs: HashMap::new(),
             slots: 0,
             settings: settings.clone(),
@@ -182,7 +173,7 @@ impl Training {
         Ok(())
     }
 
-    /// Puts the rule's memory on the gpu.
+    /// Puts the rule's memory on the GPU.
     pub fn set_memory<'a>(
         &self,
         weights: &Weights,
@@ -202,7 +193,7 @@ impl Training {
     pub fn learn_leaves(&mut self, weights: &Weights, moments: &[Vec<Vec<Moments>>]) -> Result<()> {
         let floor = self.settings.leaves.floor;
         for (t, tree) in weights.trees.iter().enumerate().take(moments.len()) {
-            self.leaves.push(Learning::new(
+            self.leaves.push(LeafStep::new(
                 &mut self.circuit,
                 t,
                 &tree.families,
@@ -254,62 +245,28 @@ impl Training {
         Ok(())
     }
 
-    /// Bytes of activations: all, and what of them the way down reads.
+    /// Bytes of activations: all, and what of them the backward pass reads.
     pub fn activation_bytes(&self) -> (usize, usize) {
         self.circuit.activation_bytes()
     }
 
-    /// Keeps the data on the gpu if they fit there and into `most` bytes, as bytes where they have at most 256 different
-    /// values.
-    pub fn keep_data(&mut self, data: &Data<'_>, most: usize) -> Result<()> {
-        self.forget_data();
-        let gpu = &mut self.circuit.gpu;
-        let coded = codes(data.values);
-        let bytes = if coded.is_some() {
-            data.values.len()
-        } else {
-            4 * data.values.len()
-        };
-        let all = bytes + (data.labels.len() + data.weights.len()) * 8;
-        if all > most || all + (1 << 28) > gpu.free()? {
-            return Ok(()); // they will be sent as they are needed
-        }
-        let labels = if data.labels.is_empty() {
-            0
-        } else {
-            gpu.upload(data.labels)?.at
-        };
-        let weights = if data.weights.is_empty() {
-            0
-        } else {
-            gpu.upload(data.weights)?.at
-        };
-        let (values, codes) = match coded {
-            Some((bytes, table)) => {
-                gpu.send(self.codes, &table)?;
-                (gpu.upload(&bytes)?.at, self.codes.at)
-            }
-            None => (gpu.upload(data.values)?.at, 0),
-        };
-        self.resident = Some(Values {
-            values,
-            codes,
-            labels,
-            weights,
-        });
-        Ok(())
+    /// Keeps the data on the GPU if they fit there and into `max_bytes`.
+    pub fn keep_data(&mut self, data: &Data<'_>, max_bytes: usize) -> Result<()> {
+        self.data_rows
+            .keep_all(&mut self.circuit.gpu, data, max_bytes)
     }
 
     /// Rows are sent as they are needed from now on.
     pub fn forget_data(&mut self) {
-        self.resident = None;
+        self.data_rows.forget();
     }
 
     /// Steps that can be sent at once.
-    pub fn most(&self) -> usize {
-        match self.resident {
-            Some(_) => SLOTS,
-            None => (STAGED / (self.settings.batch * self.width)).clamp(1, SLOTS),
+    pub fn max_steps(&self) -> usize {
+        if self.data_rows.resident.is_some() {
+            SLOTS
+        } else {
+            (STAGED / (self.settings.batch * self.width)).clamp(1, SLOTS)
         }
     }
 
@@ -327,15 +284,19 @@ impl Training {
             .zip(step..)
             .map(|(rows, step)| self.numbers_of(step, rows.iter().map(weight_of).sum()))
             .collect();
-        let gpu = &self.circuit.gpu;
+        let max_rows = self.max_steps() * batch;
+        let gpu = &mut self.circuit.gpu;
         gpu.send(self.numbers, &numbers)?;
         gpu.send(self.clock, &[0])?;
-        let values = match self.resident {
+        let values = match self.data_rows.resident {
             Some(values) => {
                 gpu.send(self.picks, picks)?;
                 values
             }
-            None => self.stage(data, picks)?,
+            None => {
+                gpu.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
+                self.data_rows.stage(gpu, data, picks, max_rows)?
+            }
         };
         if !self.graphs.contains_key(&values.values) {
             let graph = self.circuit.gpu.record(|_| self.step(values))?;
@@ -348,7 +309,7 @@ impl Training {
         Ok(())
     }
 
-    /// Losses of the steps queued last, and how many of their samples were doubtful.
+    /// Losses of the steps queued last, and how many of their samples were rechecked.
     pub fn losses(&self) -> Result<Vec<(Loss, usize)>> {
         let costs = self.circuit.gpu.fetch(self.costs.part(0, self.slots))?;
         let loss = |cost: &Cost| Loss {
@@ -381,44 +342,8 @@ impl Training {
         }
     }
 
-    /// Sends the rows themselves.
-    fn stage(&mut self, data: &Data<'_>, picks: &[u32]) -> Result<Values> {
-        let (width, most) = (self.width, self.most() * self.settings.batch);
-        if self.staged.is_none() {
-            let gpu = &mut self.circuit.gpu;
-            let (values, labels, weights) = (
-                gpu.allocate(most * width)?,
-                gpu.allocate(most)?,
-                gpu.allocate(most)?,
-            );
-            let addresses = Values {
-                values: values.at,
-                codes: 0,
-                labels: labels.at,
-                weights: weights.at,
-            };
-            self.staged = Some((addresses, values, labels, weights));
-        }
-        let Some((addresses, values, labels, weights)) = self.staged else {
-            return Err(Error::Device("no buffer for rows".into()));
-        };
-        let row = |&row: &u32| &data.values[row as usize * width..][..width];
-        let rows: Vec<f32> = picks.iter().flat_map(row).copied().collect();
-        let own_labels: Vec<i64> = picks.iter().map(|&row| data.label(row as usize)).collect();
-        let own_weights: Vec<f32> = picks
-            .iter()
-            .map(|&r| data.weights.get(r as usize).copied().unwrap_or(1.0))
-            .collect();
-        let gpu = &self.circuit.gpu;
-        gpu.send(values, &rows)?;
-        gpu.send(labels, &own_labels)?;
-        gpu.send(weights, &own_weights)?;
-        gpu.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
-        Ok(addresses)
-    }
-
     /// One step.
-    fn step(&self, values: Values) -> Result<()> {
+    fn step(&self, values: RowAddresses) -> Result<()> {
         let (circuit, gpu, settings) = (&self.circuit, &self.circuit.gpu, &self.settings);
         let (samples, rows) = (settings.batch, padded_rows(settings.batch));
         let threads = if rows > 2048 { 128 } else { 256 }; // fewer where more blocks wait for memory at once
@@ -471,9 +396,8 @@ impl Training {
         gpu.launch(Kernel::Finish.on(1, 1024), &finish)
     }
 
-    fn fill_args(&self, values: Values, samples: usize, rows: usize) -> FillArgs {
+    fn fill_args(&self, values: RowAddresses, samples: usize, rows: usize) -> FillArgs {
         let (circuit, settings) = (&self.circuit, &self.settings);
-        let (places, offset, scale, shifts) = self.placing;
         let image = circuit
             .structure
             .frame
@@ -485,9 +409,9 @@ impl Training {
             picks: self.picks.at,
             values: values.values,
             codes: values.codes,
-            places: places.at,
-            offset: offset.at,
-            scale: scale.at,
+            places: self.placing.places.at,
+            offset: self.placing.offset.at,
+            scale: self.placing.scale.at,
             labels: values.labels,
             weights: values.weights,
             frame: circuit.frame.at,
@@ -505,7 +429,7 @@ impl Training {
             frame_len: circuit.structure.frame_len() as i32,
             samples: samples as i32,
             rows: rows as i32,
-            shifts: shifts as i32,
+            shifts: self.placing.shifts as i32,
             droppings: self.dropping.len as i32,
             varied: settings.drop_varied.into(),
             image_height: image.0 as i32,
@@ -545,7 +469,7 @@ fn smooth_channels(s: &Structure) -> Vec<u8> {
         .collect()
 }
 
-/// Buffer for the masks of layers that training sums out, and how to draw them.
+/// Buffers for the masks of layers that training sums out, and how to sample them.
 fn drop_buffers(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping>> {
     let (mut all, mut first) = (Vec::new(), 0);
     let rows = circuit.rows;

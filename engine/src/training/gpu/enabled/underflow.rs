@@ -64,8 +64,8 @@ pub(crate) struct GuardArgs {
     to_leaves: i32,
 }
 
-/// The guard's buffers.
-pub(crate) struct Guarding {
+/// What the guard kernel works in.
+pub(crate) struct UnderflowGuard {
     trees: Buffer<GuardTree>,
     layers: Buffer<GuardLayer>,
     scratch: Buffer<f64>,
@@ -78,7 +78,7 @@ pub(crate) struct Guarding {
     pub blocks: usize,
 }
 
-impl Guarding {
+impl UnderflowGuard {
     /// Masks of dropped nodes must be there already.
     pub fn new(circuit: &mut Circuit, samples: usize) -> Result<Self> {
         let mut used = 0;
