@@ -170,9 +170,9 @@ fn class_slopes(
     prepared: &Prepared,
 ) -> Vec<f64> {
     let mut gradient = Vec::new();
-    for (_, wide, c) in prepared.classes.panels() {
+    for panel in prepared.classes.panels() {
         let scratch = &mut Scratch::default();
-        activations.class_gradient(scratch, s, (c, wide));
+        activations.class_gradient(scratch, s, panel.rows);
         gradient.append(&mut scratch.gradient);
     }
     let mut slopes = vec![0.0; classes.logits.len()];

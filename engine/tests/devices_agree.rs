@@ -6,7 +6,7 @@ mod random_models;
 
 use random_models::Draw;
 use sumout::Model;
-use sumout::circuit::outputs::Upward;
+use sumout::circuit::outputs::Outputs;
 use sumout::device::{Device, Precision};
 use sumout::gpu::{self, Scoring};
 use sumout::layers::product::TINY;
@@ -65,8 +65,8 @@ fn scores_and_flows_agree_with_the_reference() {
         let prepared = Prepared::new(&weights);
         let on = (ordinal, Precision::F32);
         let mut scoring = Scoring::new(on, &structure, &weights, &prepared, rows, true).unwrap();
-        scoring.lay(&batch).unwrap();
-        scoring.queue(Upward::Flows).unwrap();
+        scoring.load(&batch).unwrap();
+        scoring.queue(Outputs::Flows).unwrap();
         let scores = scoring.scores().unwrap();
         let reference = Reference::new(&structure, &weights);
         let k = structure.classes;
@@ -81,7 +81,7 @@ fn scores_and_flows_agree_with_the_reference() {
             let down = reference.flows(&up, &own);
             let mut good = true;
             for y in 0..k {
-                let (psi, lost) = (scores.psi[b * k + y], scores.lost[b]);
+                let (psi, lost) = (scores.psi[b * k + y], scores.underflow_bound[b]);
                 all += 1;
                 if !(psi > TINY && lost <= 1e-6 * psi) {
                     good = false;
@@ -807,10 +807,10 @@ fn the_preset_agrees() {
             false,
         )
         .unwrap();
-        scoring.lay(&batch).unwrap();
+        scoring.load(&batch).unwrap();
         let mut worst = 0.0f64;
         for _ in 0..2 {
-            scoring.queue(Upward::Scores).unwrap();
+            scoring.queue(Outputs::Scores).unwrap();
             let scores = scoring.scores().unwrap().score;
             for b in [0, rows / 2, rows - 67, rows - 1] {
                 let up = reference.forward(batch.row(b), &|_, _, _| false);

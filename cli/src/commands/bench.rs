@@ -9,7 +9,7 @@ use std::time::Instant;
 use sumout::Model;
 use sumout::arithmetic::matmul::arch;
 use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::outputs::Upward;
+use sumout::circuit::outputs::Outputs;
 use sumout::circuit::underflow::UnderflowFallback;
 use sumout::device::{Device, Precision};
 use sumout::gpu::Scoring;
@@ -251,13 +251,13 @@ fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> 
         (0, 0),
         &mut frame,
     );
-    scoring.lay(&frame)?;
+    scoring.load(&frame)?;
     let round = Args {
         steps: 1,
         ..args.clone()
     };
     let seconds = best_of(&round, || {
-        (0..args.steps).try_for_each(|_| scoring.queue(Upward::Scores))?;
+        (0..args.steps).try_for_each(|_| scoring.queue(Outputs::Scores))?;
         Ok(scoring.wait()?)
     })?;
     Ok(seconds / args.steps as f64)
@@ -280,7 +280,7 @@ fn limit(args: &Args) -> (f64, f64) {
             let rows = psi
                 .par_chunks_mut(ROWS * SIDE)
                 .zip(phi.par_chunks(ROWS * depth));
-            rows.for_each(|(psi, phi)| simplex.upward(arch, 0, ROWS, phi, psi));
+            rows.for_each(|(psi, phi)| simplex.forward(arch, 0, ROWS, phi, psi));
             Ok(())
         });
         (

@@ -29,7 +29,7 @@ type Lane = [f64; ROWS];
 struct Node {
     phi: Vec<Lane>,
     log_scale: Lane,
-    lost: Lane,
+    underflow_bound: Lane,
 }
 
 /// All weights in f64.
@@ -135,16 +135,16 @@ impl ScaledF64 {
             .iter()
             .flat_map(|top| top.phi.iter().map(move |phi| phi[r] * factor(top)))
             .collect();
-        let lost = tops
+        let underflow_bound = tops
             .iter()
-            .map(|top| top.lost[r] * factor(top))
+            .map(|top| top.underflow_bound[r] * factor(top))
             .sum::<f64>()
             + TINY;
         let rows = self.classes.chunks_exact(self.classes.len() / classes);
         let psi: Vec<f64> = rows
             .map(|row| row.iter().zip(&phi).map(|(w, phi)| w * phi).sum())
             .collect();
-        let trusted = psi.iter().all(|&psi| lost <= TOLERANCE * psi); // not if NaN
+        let trusted = psi.iter().all(|&psi| underflow_bound <= TOLERANCE * psi); // not if NaN
         trusted.then(|| psi.iter().map(|psi| psi.ln() + scale).collect())
     }
 }
@@ -164,7 +164,7 @@ fn climb(tree: &Tree, families: &[Family], levels: &[Matrices], frames: &[&[f32]
             let mut node = Node {
                 phi: vec![[1.0; ROWS]; level.channels],
                 log_scale: [0.0; ROWS],
-                lost: [0.0; ROWS],
+                underflow_bound: [0.0; ROWS],
             };
             for &j in children {
                 let child = &below[j as usize];
@@ -178,7 +178,7 @@ fn climb(tree: &Tree, families: &[Family], levels: &[Matrices], frames: &[&[f32]
                     .zip(&psi)
                     .for_each(|(phi, psi)| (0..ROWS).for_each(|r| phi[r] *= psi[r]));
                 (0..ROWS).for_each(|r| node.log_scale[r] += child.log_scale[r]);
-                (0..ROWS).for_each(|r| node.lost[r] += child.lost[r] + TINY);
+                (0..ROWS).for_each(|r| node.underflow_bound[r] += child.underflow_bound[r] + TINY);
                 node.rescale();
             }
             node
@@ -194,12 +194,12 @@ impl Node {
         for r in 0..ROWS {
             let top = self.phi.iter().fold(0.0f64, |top, phi| top.max(phi[r]));
             if top < f64::MIN_POSITIVE {
-                self.lost[r] = f64::INFINITY;
+                self.underflow_bound[r] = f64::INFINITY;
                 continue;
             }
             self.phi.iter_mut().for_each(|phi| phi[r] /= top);
             self.log_scale[r] += top.ln();
-            self.lost[r] /= top;
+            self.underflow_bound[r] /= top;
         }
     }
 }
@@ -213,11 +213,11 @@ fn leaf(family: &Family, inputs: &[u32], frames: &[&[f32]; ROWS]) -> Node {
     });
     phi.iter_mut()
         .for_each(|log| *log = std::array::from_fn(|r| (log[r] - top[r]).exp()));
-    let lost = top.map(|top| if top.is_finite() { TINY } else { f64::INFINITY });
+    let underflow_bound = top.map(|top| if top.is_finite() { TINY } else { f64::INFINITY });
     Node {
         phi,
         log_scale: top,
-        lost,
+        underflow_bound,
     }
 }
 

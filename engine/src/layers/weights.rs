@@ -1,7 +1,7 @@
 //! What is learned: leaf families, the mixing matrices of every level, the class rows.
 
 use crate::layers::leaf::Family;
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::structure::{ClassRows, Structure};
 
@@ -62,7 +62,7 @@ impl Weights {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// By tree, family.
-    pub tables: Vec<Vec<Table>>,
+    pub leaves: Vec<Vec<LeafKernel>>,
     /// By tree, level.
     pub levels: Vec<Vec<Simplex>>,
     /// W_top.
@@ -73,10 +73,10 @@ impl Prepared {
     /// Prepares all weights.
     pub fn new(weights: &Weights) -> Self {
         Self {
-            tables: weights
+            leaves: weights
                 .trees
                 .iter()
-                .map(|t| t.families.iter().map(Table::new).collect())
+                .map(|t| t.families.iter().map(LeafKernel::new).collect())
                 .collect(),
             levels: weights
                 .trees

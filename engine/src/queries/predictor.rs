@@ -30,7 +30,7 @@ use crate::arithmetic::math::log_sum_exp;
 use crate::arithmetic::matmul::padded;
 use crate::circuit::activations::{Activations, Keep};
 use crate::circuit::log_space::{Join, LogCircuit, LogValues};
-use crate::circuit::outputs::Upward;
+use crate::circuit::outputs::Outputs;
 use crate::circuit::underflow::UnderflowFallback;
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
@@ -191,11 +191,11 @@ impl Predictor {
             }
             return Ok(());
         };
-        card.lay(batch)?;
+        card.load(batch)?;
         card.queue(match pass {
-            Pass::Scores => Upward::Scores,
-            Pass::Everything => Upward::Activations,
-            Pass::Dense => Upward::Flows,
+            Pass::Scores => Outputs::Scores,
+            Pass::Everything => Outputs::Activations,
+            Pass::Dense => Outputs::Flows,
         })?;
         let phi = if pass == Pass::Everything {
             card.activations()?

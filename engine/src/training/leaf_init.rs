@@ -10,7 +10,7 @@
 //! ```
 
 use crate::layers::leaf::{Coordinate, Family, values_of};
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::model::Model;
 use crate::random::{Purpose, Stream};
 use crate::structure::{Kind, OUTSIDE};
@@ -178,7 +178,7 @@ pub(crate) fn fit(
     }
     let inputs: Vec<u32> = (0..s as u32).collect();
     for _ in 0..start.rounds {
-        let table = Table::new(&family);
+        let table = LeafKernel::new(&family);
         assigned = drawn
             .par_chunks(s)
             .map_init(Vec::new, |scratch, x| {

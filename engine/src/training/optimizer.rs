@@ -268,7 +268,7 @@ impl PanelStep<'_> {
             gradient(scratch, &self);
             arch().dispatch(UpdatePanel {
                 step,
-                wide: self.panel.wide,
+                width: self.panel.rows.width,
                 weights: self.panel.weights,
                 first: self.first,
                 second: self.second,
@@ -301,7 +301,7 @@ pub(crate) fn update_mixing(
 
 struct UpdatePanel<'a> {
     step: &'a Step,
-    wide: usize,
+    width: usize,
     weights: &'a mut [f32],
     first: &'a mut [f32],
     second: &'a mut [f32],
@@ -314,7 +314,7 @@ impl WithSimd for UpdatePanel<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let vectors = self.wide / S::F32_LANES;
+        let vectors = self.width / S::F32_LANES;
         if self.step.rule == Rule::Em {
             self.expect();
             let weights = S::as_mut_simd_f32s(self.weights).0;

@@ -7,7 +7,7 @@ use crate::circuit::activations::{Activations, Keep};
 use crate::circuit::log_flows::LogFlows;
 use crate::circuit::underflow::UnderflowFallback;
 use crate::error::{Error, Result};
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::leaf_statistics::Statistics;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::layers::weights::{Prepared, Weights};
@@ -426,7 +426,7 @@ impl Trainer {
             );
             let activations = &self.activations;
             update_mixing(&step, classes, 0, |scratch, step| {
-                activations.class_gradient(scratch, s, (step.panel.first, step.panel.wide));
+                activations.class_gradient(scratch, s, step.panel.rows);
             });
         }
         for (t, tree) in s.trees.iter().enumerate() {
@@ -461,7 +461,7 @@ impl Trainer {
                     &sums[t][f],
                     self.settings.leaves.floor,
                 );
-                self.prepared.tables[t][f] = Table::new(family);
+                self.prepared.leaves[t][f] = LeafKernel::new(family);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::OUTSIDE;
 use crate::training::data::Data;
@@ -84,8 +84,8 @@ impl Trainer {
             self.model.weights.clone(),
         );
         gpu.fetch_leaves(&mut weights, &mut memory.families)?;
-        for (tables, tree) in prepared.tables.iter_mut().zip(&weights.trees) {
-            *tables = tree.families.iter().map(Table::new).collect();
+        for (tables, tree) in prepared.leaves.iter_mut().zip(&weights.trees) {
+            *tables = tree.families.iter().map(LeafKernel::new).collect();
         }
         let mut numbers: Vec<Vec<Vec<f32>>> = prepared
             .levels

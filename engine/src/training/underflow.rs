@@ -142,7 +142,7 @@ pub(crate) fn add_leaf_flows(
             let flows = flows.leaves[t].chunks_exact(tree.components);
             for (position, flow) in tree.positions.iter().zip(flows) {
                 let f = position.family as usize;
-                let table = &prepared.tables[t][f];
+                let table = &prepared.leaves[t][f];
                 sums[t][f].add(table, &position.inputs, batch.row(*b), |d| flow[d] as f32);
             }
         }

@@ -1,6 +1,6 @@
-//! Questions on a gpu: scores, flows to the leaves, activations.
+//! Questions on a GPU: scores, flows to the leaves, activations.
 
-use crate::circuit::outputs::{Scores, Upward};
+use crate::circuit::outputs::{GpuScores, Outputs};
 use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
@@ -13,15 +13,15 @@ use crate::structure::Structure;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A model on a gpu that answers questions.
+/// A model on a GPU that answers questions.
 pub struct Scoring {
     circuit: Circuit,
-    graphs: HashMap<(usize, Upward), Graph>, // by samples, and what is left behind
+    graphs: HashMap<(usize, Outputs), Graph>, // by samples, and what is left behind
     samples: usize,
 }
 
 impl Scoring {
-    /// Puts a model on a gpu with buffer for so many samples. With `down`, activations and flows can be asked for too.
+    /// Puts a model on a GPU with buffers for this many samples. With `down`, it also gives activations and flows.
     pub fn new(
         device: (usize, Precision),
         structure: &Structure,
@@ -49,8 +49,8 @@ impl Scoring {
         })
     }
 
-    /// Puts rows of the frame on the gpu.
-    pub fn lay(&mut self, batch: &Batch) -> Result<()> {
+    /// Puts rows of the frame on the GPU.
+    pub fn load(&mut self, batch: &Batch) -> Result<()> {
         self.samples = batch.rows;
         let values: Vec<f32> = (0..batch.rows)
             .flat_map(|b| batch.row(b))
@@ -59,16 +59,16 @@ impl Scoring {
         self.circuit.gpu.send(self.circuit.frame, &values)
     }
 
-    /// Queues the pass up.
-    pub fn queue(&mut self, upward: Upward) -> Result<()> {
+    /// Queues the forward pass.
+    pub fn queue(&mut self, outputs: Outputs) -> Result<()> {
         let (circuit, samples) = (&self.circuit, self.samples);
-        let flows = upward == Upward::Flows;
+        let flows = outputs == Outputs::Flows;
         let forward = ForwardOutputs {
             dense: flows,
-            leaves: upward != Upward::Scores,
+            leaves: outputs != Outputs::Scores,
             others: flows,
         };
-        let graph = match self.graphs.entry((samples, upward)) {
+        let graph = match self.graphs.entry((samples, outputs)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(circuit.gpu.record(|gpu| {
                 if forward.leaves || !circuit.clears_tops() {
@@ -87,22 +87,22 @@ impl Scoring {
     }
 
     /// Scores of the rows.
-    pub fn scores(&self) -> Result<Scores> {
+    pub fn scores(&self) -> Result<GpuScores> {
         let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
         let (k, k_wide) = (
             circuit.structure.classes,
             padded_channels(circuit.structure.classes),
         );
         let psi = gpu.fetch(circuit.psi.part(0, samples * k_wide))?;
-        Ok(Scores {
+        Ok(GpuScores {
             score: gpu.fetch(circuit.score.part(0, samples * k))?,
             psi: psi
                 .chunks_exact(k_wide)
                 .flat_map(|row| &row[..k])
                 .copied()
                 .collect(),
-            lost: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
-            doubt: gpu.fetch(
+            underflow_bound: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
+            relative_bound: gpu.fetch(
                 circuit
                     .relative_bound
                     .part(0, circuit.relative_bound.len.min(samples * k)),
@@ -111,10 +111,10 @@ impl Scoring {
         })
     }
 
-    /// φ·dφ of every position, by tree (N, B, M), when `seeds` (B, K) go down.
-    pub fn flows(&self, seeds: &[f32]) -> Result<Vec<Vec<f32>>> {
+    /// φ·dφ of every position, by tree (N, B, M), from output gradients (B, K).
+    pub fn flows(&self, output_gradients: &[f32]) -> Result<Vec<Vec<f32>>> {
         let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
-        gpu.send(circuit.output_gradients, seeds)?;
+        gpu.send(circuit.output_gradients, output_gradients)?;
         circuit.root(&RootArgs {
             down: 1,
             ..circuit.root_args(samples)
