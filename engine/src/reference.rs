@@ -23,14 +23,12 @@ use crate::arithmetic::math::log_sum_exp;
 use crate::layers::leaf::{Family, log_leaf};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
+use crate::rows::active_nodes::IsDropped;
 use crate::structure::{Structure, Tree};
 use std::collections::BTreeMap;
 
 /// log W of one matrix, (C, A).
 pub type LogMatrix = Vec<Vec<f64>>;
-
-/// Which nodes are summed out, as `is_dropped(tree, layer, node)`.
-pub type IsDropped<'a> = &'a dyn Fn(usize, usize, usize) -> bool;
 
 /// A model with the logarithm of every weight.
 pub struct Reference<'a> {
@@ -226,7 +224,8 @@ fn root(log_w_top: &LogMatrix, tops: Vec<Node>) -> Forward {
 
 /// `flow_j(c,a) = flow_p(c) · W_j[c,a] φ_j(a) / ψ_j(c)`, (C, A). Every quotient is at most one.
 fn pairs(parent: &[f64], log_w: &LogMatrix, log_phi: &[f64], log_psi: &[f64]) -> Vec<f64> {
-    let share = |c: usize, a: usize| (log_w[c][a] + log_phi[a] - log_psi[c]).exp().max(0.0); // 0/0 is 0
+    let quotient = |c: usize, a: usize| (log_w[c][a] + log_phi[a] - log_psi[c]).exp();
+    let share = |c: usize, a: usize| quotient(c, a).max(0.0); // 0/0 is no share
     let row = |c: usize| (0..log_phi.len()).map(move |a| parent[c] * share(c, a));
     (0..parent.len()).flat_map(row).collect()
 }

@@ -31,6 +31,7 @@ use crate::arithmetic::matmul::arch;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
+use crate::rows::active_nodes::IsDropped;
 use crate::structure::{ClassRows, OUTSIDE, Structure, Tree};
 
 /// The state of a node that was not reached.
@@ -48,9 +49,6 @@ pub enum Join<'a> {
         columns: &'a [u32],
     },
 }
-
-/// Which nodes are summed out, as `is_dropped(tree, layer, node)`.
-pub type IsDropped<'a> = &'a dyn Fn(usize, usize, usize) -> bool;
 
 /// log W of one level.
 #[derive(Clone, Debug)]

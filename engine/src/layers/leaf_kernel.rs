@@ -263,9 +263,10 @@ impl LeafKernel {
             .iter()
             .fold(lowest, |top, &value| simd.max_f32s(top, value));
         let top = simd.reduce_max_f32s(tops);
-        match top >= OUTLIER {
-            true => (Some(f64::from(top)), top),
-            false => (self.outlier(inputs, frame, row), 0.0), // also if the top is NaN
+        if top >= OUTLIER {
+            (Some(f64::from(top)), top)
+        } else {
+            (self.outlier(inputs, frame, row), 0.0) // also if the top is NaN
         }
     }
 

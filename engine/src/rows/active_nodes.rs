@@ -44,6 +44,9 @@ pub struct ActiveNodes {
     pub layers: Vec<ActiveLayer>,
 }
 
+/// Which nodes are summed out for one sample, as `is_dropped(tree, layer, node)`.
+pub type IsDropped<'a> = &'a dyn Fn(usize, usize, usize) -> bool;
+
 /// Which nodes of a layer are summed out for which samples: a mask of (nodes, words), or empty for none.
 pub type Dropped = Vec<u64>;
 

@@ -25,12 +25,12 @@
 
 pub mod tree;
 pub mod builders;
+mod summary;
 
 use crate::error::{Error, Result};
 use crate::structure::builders::{column_tree, image_tree};
 use crate::structure::tree::{MAX_NUMBERS, check_tree, numbers};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 
 pub use crate::structure::builders::{ImageSpec, LevelSpec};
 pub use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
@@ -293,68 +293,12 @@ impl Structure {
         }
     }
 
-    /// Multiply-adds of the mixing products for one complete sample, going up.
+    /// Multiply-adds of the mixing products of a forward pass of one complete sample.
     pub fn multiply_adds(&self) -> usize {
         let levels = self.trees.iter().flat_map(|t| {
             (1..=t.levels.len()).map(|l| t.nodes(l - 1) * t.channels(l) * t.channels(l - 1))
         });
         levels.sum::<usize>() + self.class_weights()
-    }
-
-    /// A table of levels, channels, weights and multiply-adds, for people.
-    pub fn inspect(&self) -> String {
-        let mut text = String::new();
-        let inputs = match self.frame {
-            Some(f) => {
-                format!(
-                    "{}×{}×{} in a frame of {}×{}",
-                    f.height, f.width, f.channels, f.frame_height, f.frame_width
-                )
-            }
-            None => format!("{} columns", self.kinds.len()),
-        };
-        let _ = writeln!(text, "inputs   {inputs}\nclasses  {}", self.classes);
-        for (index, tree) in self.trees.iter().enumerate() {
-            let sizes: Vec<usize> = tree.positions.iter().map(|p| p.inputs.len()).collect();
-            let (least, most) = (
-                sizes.iter().min().unwrap_or(&0),
-                sizes.iter().max().unwrap_or(&0),
-            );
-            let size = if least == most {
-                format!("{most}")
-            } else {
-                format!("{least} to {most}")
-            };
-            let families = tree.families.len();
-            let _ = writeln!(
-                text,
-                "tree {index}\n  level   nodes  channels  matrices       weights  multiply-adds\n  leaves {:6} {:9}  (structures of {size} numbers, {families} leaf {})",
-                tree.positions.len(),
-                tree.components,
-                if families == 1 { "family" } else { "families" },
-            );
-            for l in 1..=tree.levels.len() {
-                let matrix = tree.channels(l) * tree.channels(l - 1);
-                let matrices = tree.levels[l - 1].matrices();
-                let _ = writeln!(
-                    text,
-                    "  {l:<6} {:6} {:9} {matrices:9} {:13} {:14}",
-                    tree.nodes(l),
-                    tree.channels(l),
-                    matrices * matrix,
-                    tree.nodes(l - 1) * matrix
-                );
-            }
-        }
-        let weights = self.class_weights();
-        let _ = writeln!(text, "class rows {:38} {weights:14}", weights);
-        let _ = writeln!(
-            text,
-            "total      {:38} {:14}",
-            self.weights(),
-            self.multiply_adds()
-        );
-        text
     }
 
     /// Checks that a blueprint describes a model. Constructors and the file reader call it.

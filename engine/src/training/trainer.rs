@@ -17,9 +17,10 @@ use crate::structure::ClassRows;
 use crate::training::backward_and_step::Learned;
 use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
-use crate::training::loss::{Loss, Target, loss_and_seeds};
-use crate::training::optimizer::{Moments, Rule, Step, update_family, update_mixing};
-use crate::training::step_randomness::{drop_nodes, lay_rows, pick};
+use crate::training::leaf_update::update_family;
+use crate::training::loss::{Loss, Target, loss_and_gradients};
+use crate::training::optimizer::{Moments, Rule, Step, update_mixing};
+use crate::training::step_randomness::{drop_nodes, load_rows, pick};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
 
 pub use crate::training::data::Data;
@@ -286,7 +287,7 @@ impl Trainer {
             _ => Target::Objective(self.settings.generative),
         };
         let scores = self.activations.log_likelihood();
-        let mut loss = loss_and_seeds(
+        let mut loss = loss_and_gradients(
             scores,
             &self.model.log_prior,
             &self.labels,
@@ -354,7 +355,7 @@ impl Trainer {
                 .unwrap_or_default();
             let scores = self.activations.log_likelihood();
             let target = Target::Objective(self.settings.generative);
-            total.add(&loss_and_seeds(
+            total.add(&loss_and_gradients(
                 scores,
                 &self.model.log_prior,
                 &labels,
@@ -397,7 +398,7 @@ impl Trainer {
         self.weights
             .extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        lay_rows(
+        load_rows(
             &mut self.batch,
             structure,
             &self.placements,

@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::rows::active_nodes::Dropped;
 use crate::rows::batch::{Batch, CHUNK, words};
 use crate::structure::Level;
-use crate::training::loss::{Loss, Target, loss_and_seeds};
+use crate::training::loss::{Loss, Target, loss_and_gradients};
 use rayon::prelude::*;
 
 /// A batch as the trainer has it.
@@ -53,7 +53,7 @@ pub(crate) fn recompute(
     for (&b, values) in samples.iter().zip(&passes) {
         scores[b * k..(b + 1) * k].copy_from_slice(&circuit.scores(s, values));
     }
-    let loss = loss_and_seeds(
+    let loss = loss_and_gradients(
         &scores,
         &given.model.log_prior,
         given.labels,
