@@ -167,7 +167,7 @@ fn train_alike(
         );
         assert_eq!((a.labelled, a.rows), (b.labelled, b.rows), "{what}");
     }
-    gpu.pull().unwrap();
+    gpu.sync_from_gpu().unwrap();
     let (a, b) = (
         Prepared::new(&cpu.model().weights),
         Prepared::new(&gpu.model().weights),
@@ -307,7 +307,7 @@ fn step_differs(
         let before = Prepared::new(&trainer.model().weights);
         trainer.use_device(device, Precision::Tf32).unwrap();
         trainer.advance(data).unwrap();
-        trainer.pull().unwrap();
+        trainer.sync_from_gpu().unwrap();
         (before, Prepared::new(&trainer.model().weights))
     };
     let ((before, cpu), (_, gpu)) = (stepped(Device::Cpu), stepped(Device::Cuda(ordinal)));
@@ -613,7 +613,7 @@ fn a_run_resumes_to_the_same_bits() {
             .use_device(Device::Cuda(ordinal), Precision::Tf32)
             .unwrap();
         trainer.look_every(stop);
-        trainer.keep_on_card(most);
+        trainer.limit_gpu_bytes(most);
         let mut bytes = Vec::new();
         trainer
             .run(&data, None, &mut |trainer, progress| {

@@ -9,10 +9,10 @@
 //! ```
 
 use crate::arithmetic::amx::{self, Parts, Right, RightSide, Target};
-use crate::arithmetic::math::exp;
 use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, padded, panels};
+use crate::layers::softmax::Softmax;
 use crate::random::{Purpose, Stream};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// Several C × A matrices by their free parameters. A logit of −∞ is a weight that is and stays zero.
@@ -45,7 +45,7 @@ impl Mixing {
         Self::from_logits(1, size, size, |_, c, a| one(c, a))
     }
 
-    /// Logits drawn from a normal distribution.
+    /// Logits sampled from a normal distribution.
     pub fn random(
         matrices: usize,
         rows: usize,
@@ -366,50 +366,6 @@ pub struct MatrixPanel {
     pub matrix: usize,
     /// Its rows c.
     pub rows: Panel,
-}
-
-/// A softmax over a for every row c of one panel.
-pub(crate) struct Softmax<'a> {
-    pub logits: &'a [f32],
-    pub weights: &'a mut [f32],
-    pub width: usize,
-}
-
-impl WithSimd for Softmax<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let vectors = self.width / S::F32_LANES;
-        let (logits, _) = S::as_simd_f32s(self.logits);
-        let (weights, _) = S::as_mut_simd_f32s(self.weights);
-        for v in 0..vectors {
-            let mut top = simd.splat_f32s(f32::NEG_INFINITY);
-            for line in logits.chunks_exact(vectors) {
-                top = simd.max_f32s(top, line[v]);
-            }
-            for (to, logits) in weights
-                .chunks_exact_mut(vectors)
-                .zip(logits.chunks_exact(vectors))
-            {
-                to[v] = exp(simd, simd.sub_f32s(logits[v], top));
-            }
-            normalise(simd, v, vectors, weights);
-        }
-    }
-}
-
-/// Divides every row of vector v by its sum.
-#[inline(always)]
-pub(crate) fn normalise<S: Simd>(simd: S, v: usize, vectors: usize, weights: &mut [S::f32s]) {
-    let mut sum = simd.splat_f32s(0.0);
-    for line in weights.chunks_exact(vectors) {
-        sum = simd.add_f32s(sum, line[v]);
-    }
-    let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
-    for to in weights.chunks_exact_mut(vectors) {
-        to[v] = simd.mul_f32s(to[v], scale);
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod leaf;
 pub mod leaf_table;
 pub mod leaf_kernel;
 pub mod leaf_statistics;
+pub(crate) mod softmax;
 pub mod mixing;
 pub mod mixing_backward;
 pub mod mixing_gradient;

@@ -85,9 +85,9 @@ pub struct Trainer {
     pub(crate) placements: Vec<Vec<Column>>, // by shift, row-major
     pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
-    pub(crate) card: Option<GpuTraining>, // where a GPU has the run, what it moves is here only after `pull`
+    pub(crate) gpu: Option<GpuTraining>, // where a GPU has the run, what it moves is here only after `sync_from_gpu`
     pub(crate) look_every: usize,
-    pub(crate) most_on_card: usize,
+    pub(crate) max_gpu_bytes: usize,
 }
 
 impl Trainer {
@@ -176,9 +176,9 @@ impl Trainer {
             step: 0,
             best: None,
             recomputed: 0,
-            card: None,
+            gpu: None,
             look_every: usize::MAX,
-            most_on_card: usize::MAX,
+            max_gpu_bytes: usize::MAX,
             model,
             settings,
             memory,
@@ -239,8 +239,8 @@ impl Trainer {
     ) -> Result<()> {
         data.check(&self.model)?;
         validation.map(|v| v.check(&self.model)).transpose()?;
-        if self.card.is_some() {
-            return self.run_on_card(data, validation, heard);
+        if self.gpu.is_some() {
+            return self.run_on_gpu(data, validation, heard);
         }
         while self.step < self.settings.steps {
             let loss = self.advance(data)?;
@@ -264,8 +264,8 @@ impl Trainer {
 
     /// One step on checked data.
     pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
-        if self.card.is_some() {
-            return self.advance_on_card(data);
+        if self.gpu.is_some() {
+            return self.advance_on_gpu(data);
         }
         // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
         rayon::scope(|_| self.step(data))

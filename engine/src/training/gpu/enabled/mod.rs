@@ -5,6 +5,8 @@ mod data_rows;
 mod gradients;
 mod leaf_step;
 mod underflow;
+mod dropping;
 mod steps;
+mod host_copy;
 
 pub use steps::{GpuTraining, Placing};

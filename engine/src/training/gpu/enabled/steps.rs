@@ -7,19 +7,19 @@ use crate::gpu::enabled::args::{
     Cost, Dropping, FillArgs, FinishArgs, Numbers, RootArgs, RowsArgs, UpdateArgs,
 };
 use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
-use crate::gpu::enabled::device_buffers::{Buffer, Graph};
+use crate::gpu::enabled::device_buffers::{Buffer, Gpu, Graph};
 use crate::gpu::enabled::kernels::Kernel;
-use crate::gpu::enabled::layout::{mixing_of, padded_rows};
-use crate::layers::weights::{Prepared, Weights};
+use crate::gpu::enabled::layout::padded_rows;
+use crate::layers::weights::Prepared;
 use crate::model::Model;
-use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
 use crate::training::gpu::enabled::data_rows::{DataRows, RowAddresses};
+use crate::training::gpu::enabled::dropping::{drop_buffers, smooth_channels};
 use crate::training::gpu::enabled::gradients::{Gradients, Moving};
 use crate::training::gpu::enabled::leaf_step::LeafStep;
 use crate::training::gpu::enabled::underflow::UnderflowGuard;
 use crate::training::loss::{Loss, share_of};
-use crate::training::optimizer::{Moments, Rule, Step};
+use crate::training::optimizer::{Rule, Step};
 use crate::training::settings::Settings;
 use std::collections::HashMap;
 
@@ -27,6 +27,33 @@ use std::collections::HashMap;
 const SLOTS: usize = 64;
 /// Numbers of rows that are sent ahead where the data do not stay on the GPU, at most.
 const STAGED: usize = 1 << 26;
+
+/// What the steps that were sent read and write.
+struct StepBuffers {
+    numbers: Buffer<Numbers>, // by step
+    picks: Buffer<u32>,       // by step, row
+    clock: Buffer<u32>,       // the step that runs
+    label: Buffer<i32>,       // by row of the batch, as the next three
+    weight: Buffer<f32>,
+    cost: Buffer<Cost>,
+    rechecked: Buffer<u8>,
+    costs: Buffer<Cost>, // by step
+}
+
+impl StepBuffers {
+    fn new(gpu: &mut Gpu, batch: usize, rows: usize) -> Result<Self> {
+        Ok(Self {
+            numbers: gpu.allocate(SLOTS)?,
+            picks: gpu.allocate(SLOTS * batch)?,
+            clock: gpu.allocate(1)?,
+            label: gpu.allocate(rows)?,
+            weight: gpu.allocate(rows)?,
+            cost: gpu.allocate(rows)?,
+            rechecked: gpu.allocate(rows)?,
+            costs: gpu.allocate(SLOTS)?,
+        })
+    }
+}
 
 /// [`Placing`] on the GPU.
 struct PlacingBuffers {
@@ -38,19 +65,12 @@ struct PlacingBuffers {
 
 /// A training run on a GPU.
 pub struct GpuTraining {
-    circuit: Circuit,
-    settings: Settings,
+    pub(super) circuit: Circuit,
+    pub(super) settings: Settings,
     width: usize,
-    first: Buffer<f32>,
-    second: Buffer<f32>,
-    numbers: Buffer<Numbers>,
-    picks: Buffer<u32>,
-    clock: Buffer<u32>,
-    label: Buffer<i32>,
-    weight: Buffer<f32>,
-    cost: Buffer<Cost>,
-    costs: Buffer<Cost>,
-    doubtful: Buffer<u8>,
+    pub(super) first: Buffer<f32>,
+    pub(super) second: Buffer<f32>,
+    buffers: StepBuffers,
     placing: PlacingBuffers,
     dropping: Buffer<Dropping>,
     smooth: Buffer<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
@@ -58,7 +78,7 @@ pub struct GpuTraining {
     moving: Buffer<RowsArgs>,
     moving_rows: usize,
     guard: UnderflowGuard,
-    leaves: Vec<LeafStep>, // by tree; empty where leaves stay as they are
+    pub(super) leaves: Vec<LeafStep>, // by tree; empty where leaves stay as they are
     data_rows: DataRows,
     graphs: HashMap<u64, Graph>, // by where values lie
     slots: usize,                // sent and not yet looked at
@@ -104,14 +124,7 @@ impl GpuTraining {
         let mut training = Self {
             first: gpu.allocate(total)?,
             second: gpu.allocate(total)?,
-            numbers: gpu.allocate(SLOTS)?,
-            picks: gpu.allocate(SLOTS * settings.batch)?,
-            clock: gpu.allocate(1)?,
-            label: gpu.allocate(rows)?,
-            weight: gpu.allocate(rows)?,
-            cost: gpu.allocate(rows)?,
-            costs: gpu.allocate(SLOTS)?,
-            doubtful: gpu.allocate(rows)?,
+            buffers: StepBuffers::new(gpu, settings.batch, rows)?,
             data_rows: DataRows::new(gpu, width)?,
             placing: PlacingBuffers {
                 places: gpu.upload(placing.places)?,
@@ -145,104 +158,35 @@ impl GpuTraining {
 
     /// Tells the update kernel what moves.
     fn set_moving(&mut self, moving: &[Moving]) -> Result<()> {
-        let mut before = 0;
-        let mut rows = |all: &Moving| {
-            let (place, parts) = (all.place, all.parts);
-            before += place.matrices * place.rows;
-            RowsArgs {
-                weights: self.circuit.weights.part(place.first, place.len()).at,
-                first: self.first.part(place.first, place.len()).at,
-                second: self.second.part(place.first, place.len()).at,
-                rounded: self
-                    .circuit
-                    .rounded
-                    .map_or(0, |all| all.part(place.first, place.len()).at),
-                sums: self.gradients.sums.part(all.sums, parts * place.len()).at,
-                counts: self.guard.counts.part(place.first, place.len()).at,
-                stride: place.len() as u64,
-                rows: (place.matrices * place.rows) as i32,
-                real: all.columns as i32,
-                wide: place.padded as i32,
-                parts: parts as i32,
-                before: (before - place.matrices * place.rows) as i32,
-                padding: 0,
-            }
-        };
-        let all: Vec<RowsArgs> = moving.iter().map(&mut rows).collect();
+        let (mut all, mut before) = (Vec::with_capacity(moving.len()), 0);
+        for own in moving {
+            all.push(self.rows_args(own, before));
+            before += own.place.matrices * own.place.rows;
+        }
         self.moving = self.circuit.gpu.upload(&all)?;
         Ok(())
     }
 
-    /// Puts the rule's memory on the GPU.
-    pub fn set_memory<'a>(
-        &self,
-        weights: &Weights,
-        moments: impl Fn(Option<(usize, usize)>) -> &'a Moments,
-    ) -> Result<()> {
-        let (places, s) = (&self.circuit.places, &self.circuit.structure);
-        let at = |which, m, c, a| mixing_of(weights, which).place(m, c, a);
-        let first = places.gather(s, |which, m, c, a| moments(which).first[at(which, m, c, a)]);
-        let second = places.gather(s, |which, m, c, a| {
-            moments(which).second[at(which, m, c, a)]
-        });
-        self.circuit.gpu.send(self.first, &first)?;
-        self.circuit.gpu.send(self.second, &second)
-    }
-
-    /// Lets leaves learn. `moments` by tree, family, coordinate.
-    pub fn learn_leaves(&mut self, weights: &Weights, moments: &[Vec<Vec<Moments>>]) -> Result<()> {
-        let floor = self.settings.leaves.floor;
-        for (t, tree) in weights.trees.iter().enumerate().take(moments.len()) {
-            self.leaves.push(LeafStep::new(
-                &mut self.circuit,
-                t,
-                &tree.families,
-                &moments[t],
-                floor,
-            )?);
+    /// Rows that move, with this many before them.
+    fn rows_args(&self, own: &Moving, before: usize) -> RowsArgs {
+        let (place, circuit) = (own.place, &self.circuit);
+        let at = |buffer: Buffer<f32>| buffer.part(place.first, place.len()).at;
+        let sums = self.gradients.sums.part(own.sums, own.parts * place.len());
+        RowsArgs {
+            weights: at(circuit.weights),
+            first: at(self.first),
+            second: at(self.second),
+            rounded: circuit.rounded.map_or(0, at),
+            sums: sums.at,
+            counts: at(self.guard.counts),
+            stride: place.len() as u64,
+            rows: (place.matrices * place.rows) as i32,
+            real: own.columns as i32,
+            wide: place.padded as i32,
+            parts: own.parts as i32,
+            before: before as i32,
+            padding: 0,
         }
-        Ok(())
-    }
-
-    /// Brings leaves and their memory back.
-    pub fn fetch_leaves(
-        &self,
-        weights: &mut Weights,
-        moments: &mut [Vec<Vec<Moments>>],
-    ) -> Result<()> {
-        for (t, leaves) in self.leaves.iter().enumerate() {
-            leaves.fetch(
-                &self.circuit,
-                t,
-                &mut weights.trees[t].families,
-                &mut moments[t],
-            )?;
-        }
-        Ok(())
-    }
-
-    /// W, first and second moments, through `each(tree and level, place in the panels, W, first, second)`.
-    pub fn fetch(
-        &self,
-        weights: &Weights,
-        mut each: impl FnMut(Option<(usize, usize)>, usize, [f32; 3]),
-    ) -> Result<()> {
-        let (circuit, gpu) = (&self.circuit, &self.circuit.gpu);
-        let (w, first, second) = (
-            gpu.fetch(circuit.weights)?,
-            gpu.fetch(self.first)?,
-            gpu.fetch(self.second)?,
-        );
-        circuit
-            .places
-            .for_each(&circuit.structure, |at, which, m, c, a| {
-                each(
-                    which,
-                    mixing_of(weights, which).place(m, c, a),
-                    [w[at], first[at], second[at]],
-                );
-            });
-        Ok(())
     }
 
     /// Bytes of activations: all, and what of them the backward pass reads.
@@ -286,15 +230,15 @@ impl GpuTraining {
             .collect();
         let max_rows = self.max_steps() * batch;
         let gpu = &mut self.circuit.gpu;
-        gpu.send(self.numbers, &numbers)?;
-        gpu.send(self.clock, &[0])?;
+        gpu.send(self.buffers.numbers, &numbers)?;
+        gpu.send(self.buffers.clock, &[0])?;
         let values = match self.data_rows.resident {
             Some(values) => {
-                gpu.send(self.picks, picks)?;
+                gpu.send(self.buffers.picks, picks)?;
                 values
             }
             None => {
-                gpu.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
+                gpu.send(self.buffers.picks, &Vec::from_iter(0..picks.len() as u32))?;
                 self.data_rows.stage(gpu, data, picks, max_rows)?
             }
         };
@@ -311,7 +255,10 @@ impl GpuTraining {
 
     /// Losses of the steps queued last, and how many of their samples were rechecked.
     pub fn losses(&self) -> Result<Vec<(Loss, usize)>> {
-        let costs = self.circuit.gpu.fetch(self.costs.part(0, self.slots))?;
+        let costs = self
+            .circuit
+            .gpu
+            .fetch(self.buffers.costs.part(0, self.slots))?;
         let loss = |cost: &Cost| Loss {
             discriminative: cost.discriminative,
             generative: cost.generative,
@@ -361,12 +308,12 @@ impl GpuTraining {
             },
         )?;
         let root = RootArgs {
-            label: self.label.at,
-            weight: self.weight.at,
-            numbers: self.numbers.at,
-            clock: self.clock.at,
-            cost: self.cost.at,
-            doubtful: self.doubtful.at,
+            label: self.buffers.label.at,
+            weight: self.buffers.weight.at,
+            numbers: self.buffers.numbers.at,
+            clock: self.buffers.clock.at,
+            cost: self.buffers.cost.at,
+            doubtful: self.buffers.rechecked.at,
             seeds: 0,
             beta: settings.generative,
             down: 1,
@@ -388,9 +335,9 @@ impl GpuTraining {
             leaves.step(circuit, t, samples, self.update_args())?;
         }
         let finish = FinishArgs {
-            cost: self.cost.at,
-            sums: self.costs.at,
-            clock: self.clock.at,
+            cost: self.buffers.cost.at,
+            sums: self.buffers.costs.at,
+            clock: self.buffers.clock.at,
             samples: samples as i32,
         };
         gpu.launch(Kernel::Finish.on(1, 1024), &finish)
@@ -404,9 +351,9 @@ impl GpuTraining {
             .as_ref()
             .map_or((0, 0, 0), |f| (f.height, f.width, f.channels));
         FillArgs {
-            clock: self.clock.at,
-            numbers: self.numbers.at,
-            picks: self.picks.at,
+            clock: self.buffers.clock.at,
+            numbers: self.buffers.numbers.at,
+            picks: self.buffers.picks.at,
             values: values.values,
             codes: values.codes,
             places: self.placing.places.at,
@@ -415,8 +362,8 @@ impl GpuTraining {
             labels: values.labels,
             weights: values.weights,
             frame: circuit.frame.at,
-            label: self.label.at,
-            weight: self.weight.at,
+            label: self.buffers.label.at,
+            weight: self.buffers.weight.at,
             tops: circuit.tops.at,
             dropping: self.dropping.at,
             smooth: self.smooth.at,
@@ -446,8 +393,8 @@ impl GpuTraining {
         };
         UpdateArgs {
             all: self.moving.at,
-            numbers: self.numbers.at,
-            clock: self.clock.at,
+            numbers: self.buffers.numbers.at,
+            clock: self.buffers.clock.at,
             guarded: self.guard.guarded.at,
             guard_stride: self.circuit.places.total as u64,
             beta1,
@@ -458,39 +405,4 @@ impl GpuTraining {
             guards: self.guard.blocks as i32,
         }
     }
-}
-
-/// Of each channel of an image, whether its numbers are interpolated when it is turned.
-fn smooth_channels(s: &Structure) -> Vec<u8> {
-    let channels = s.frame.as_ref().map_or(0, |frame| frame.channels);
-    s.row_kinds()[..channels]
-        .iter()
-        .map(|&kind| (kind == Kind::Gaussian).into())
-        .collect()
-}
-
-/// Buffers for the masks of layers that training sums out, and how to sample them.
-fn drop_buffers(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping>> {
-    let (mut all, mut first) = (Vec::new(), 0);
-    let rows = circuit.rows;
-    for tree in &mut circuit.trees {
-        for (l, &p) in settings
-            .drop_nodes
-            .iter()
-            .enumerate()
-            .filter(|(l, p)| **p > 0.0 && *l < tree.layer_of.len())
-        {
-            let layer = &mut tree.layers[tree.layer_of[l]];
-            layer.drop = circuit.gpu.allocate(layer.nodes * rows)?;
-            let below = p * 4_294_967_296.0;
-            all.push(Dropping {
-                drop: layer.drop.at,
-                below,
-                first,
-                nodes: layer.nodes as i32,
-            });
-            first += layer.nodes as i32;
-        }
-    }
-    Ok(all)
 }
