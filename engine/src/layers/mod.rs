@@ -1,4 +1,5 @@
-//! The layers of the model, each with its forward pass, backward pass and gradient.
+//! The layers of the model, each with its forward pass, backward pass and gradient: leaves, mixing, product.
+//! They know rows and matrices, but not the tree.
 //!
 //! Uses: `structure`, `arithmetic`, `rows`.
 

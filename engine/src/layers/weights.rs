@@ -10,7 +10,7 @@ use crate::structure::{ClassRows, Structure};
 pub struct TreeWeights {
     /// Leaf families.
     pub families: Vec<Family>,
-    /// One entry a level.
+    /// One entry per level.
     pub levels: Vec<Mixing>,
 }
 
@@ -24,7 +24,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Standard normal leaves, and logits drawn from a normal distribution of the given spread.
+    /// Standard normal leaves, and logits sampled from a normal distribution of the given spread.
     pub fn random(structure: &Structure, spread: f64, seed: u64) -> Self {
         let mut item = 0;
         let mut draw = |matrices, rows, columns| {

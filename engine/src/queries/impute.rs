@@ -23,6 +23,7 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
+use crate::arithmetic::math::argmax;
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
@@ -135,8 +136,7 @@ impl Beliefs {
             Kind::Gaussian => (self.mean[column], self.spread[column] / total),
             Kind::Bernoulli => (values[1] / total, values[0] * values[1] / (total * total)),
             Kind::Categorical(_) => {
-                let best = (1..values.len())
-                    .fold(0, |best, v| if values[v] > values[best] { v } else { best });
+                let best = argmax(values);
                 (best as f64, 1.0 - values[best] / total)
             }
         }

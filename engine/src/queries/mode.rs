@@ -5,7 +5,7 @@
 //! ```
 //!
 //! It is the mode of the joint with the hidden variables, exactly; not the mode of P(x_m|x_o), which sums them out and
-//! which no tree finds in polynomial time. All in f64 logarithms (see `log_circuit.rs`).
+//! which no tree finds in polynomial time. All in f64 logarithms (see `log_space.rs`).
 //!
 //! ```
 //! use sumout::queries::predictor::Predictor;
@@ -18,17 +18,13 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
+use crate::arithmetic::math::argmax;
 use crate::circuit::log_space::{Join, LogValues, NOWHERE, trace_states};
 use crate::error::Result;
 use crate::layers::leaf_table::LeafTable;
 use crate::queries::predictor::Predictor;
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
-
-/// The first of the largest.
-fn argmax(logs: &[f64]) -> usize {
-    (1..logs.len()).fold(0, |best, a| if logs[a] > logs[best] { a } else { best })
-}
 
 impl Predictor {
     /// Fills the holes of each row with their values in the most likely joint assignment of class (unless given), tree,

@@ -26,7 +26,7 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::arithmetic::math::log_sum_exp;
+use crate::arithmetic::math::{argmax, log_sum_exp};
 use crate::arithmetic::matmul::padded;
 use crate::circuit::activations::{Activations, Keep};
 use crate::circuit::log_space::{Join, LogCircuit, LogValues};
@@ -112,9 +112,7 @@ pub fn shifts(radius: usize) -> Vec<(isize, isize)> {
 
 /// Where each row of scores (n, K) is largest; the first where several are.
 pub fn argmax_rows(scores: &[f64], classes: usize) -> Vec<usize> {
-    let best =
-        |row: &[f64]| (1..classes).fold(0, |best, y| if row[y] > row[best] { y } else { best });
-    scores.chunks_exact(classes).map(best).collect()
+    scores.chunks_exact(classes).map(argmax).collect()
 }
 
 /// Turns rows of log P(x,y) (n, K), as [`Predictor::log_joint`] gives them, into P(y|x). A row that no class can have
@@ -322,7 +320,7 @@ impl Predictor {
         let k = sums.len();
         let scores = &self.activations.log_likelihood()[b * k..(b + 1) * k];
         let (psi, lost) = self.activations.class_mantissas(k, b);
-        let best = (0..k).fold(0, |best, y| if psi[y] > psi[best] { y } else { best });
+        let best = argmax(psi);
         let log_scale = scores[best] - f64::from(psi[best]).ln(); // NaN where nothing is known: never decided
         let doubts = self.activations.class_underflow_bounds(k, b);
         for y in 0..k {

@@ -12,6 +12,8 @@
 //! One level over everything is CP, several are HT, and CP whose channels are the classes themselves
 //! ([`ClassRows::Identity`]) is rank 1 for each class. Several trees stand side by side under one class root.
 //!
+//! Uses: `error`.
+//!
 //! ```
 //! use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
 //! let spec = ImageSpec {

@@ -1,4 +1,6 @@
-//! The circuit on an NVIDIA GPU. Kernels are CUDA C (`kernels/`), compiled on the machine that runs them.
+//! The circuit on an NVIDIA GPU. Kernels are CUDA C (`gpu/kernels/`), compiled on the machine that runs them.
+//!
+//! From below: kernels and their arguments, one GPU with its buffers, how a model lies on it, the circuit, questions.
 
 pub(crate) mod args;
 pub(crate) mod kernels;

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
 use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
 use crate::gpu::enabled::device_buffers::Graph;
-use crate::gpu::enabled::layout::{TreeBuffers, padded_channels, padded_rows};
+use crate::gpu::enabled::layout::{LayerBuffers, TreeBuffers, padded_channels, padded_rows};
+use crate::layers::product::power_of_two;
 use crate::layers::weights::{Prepared, Weights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
@@ -120,56 +121,64 @@ impl Scoring {
             ..circuit.root_args(samples)
         })?;
         circuit.backward(samples, true)?;
-        let rows = padded_rows(samples);
-        let flow = |tree: &TreeBuffers| {
-            let layer = &tree.layers[0];
-            let all = layer.nodes * rows * padded_channels(layer.channels);
-            let (phi, dphi) = (
-                gpu.fetch(layer.phi.part(0, all))?,
-                gpu.fetch(layer.dphi.part(0, all))?,
-            );
-            let row = padded_channels(layer.channels);
-            let mut flow = Vec::with_capacity(layer.nodes * samples * layer.channels);
-            for (i, b) in (0..layer.nodes).flat_map(|i| (0..samples).map(move |b| (i, b))) {
-                let start = (i * rows + b) * row;
+        circuit
+            .trees
+            .iter()
+            .map(|tree| self.leaf_flow(tree))
+            .collect()
+    }
+
+    /// φ·dφ of one tree's positions, (N, B, M).
+    fn leaf_flow(&self, tree: &TreeBuffers) -> Result<Vec<f32>> {
+        let (gpu, layer) = (&self.circuit.gpu, &tree.layers[0]);
+        let (rows, width) = (padded_rows(self.samples), padded_channels(layer.channels));
+        let all = layer.nodes * rows * width;
+        let (phi, dphi) = (
+            gpu.fetch(layer.phi.part(0, all))?,
+            gpu.fetch(layer.dphi.part(0, all))?,
+        );
+        let mut flow = Vec::with_capacity(layer.nodes * self.samples * layer.channels);
+        for i in 0..layer.nodes {
+            for b in 0..self.samples {
+                let start = (i * rows + b) * width;
                 flow.extend((start..start + layer.channels).map(|at| phi[at] * dphi[at]));
             }
-            Ok(flow)
-        };
-        circuit.trees.iter().map(flow).collect()
+        }
+        Ok(flow)
     }
 
     /// φ of every layer, by tree, layer: (nodes, B, C), divided so that the largest is near one; 1 where summed out.
     pub fn activations(&self) -> Result<Vec<Vec<Vec<f32>>>> {
-        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
-        let rows = padded_rows(samples);
         let mut all = Vec::new();
-        for tree in &circuit.trees {
-            let mut layers = Vec::new();
-            for &layer in &tree.layer_of {
-                let layer = &tree.layers[layer];
-                let row = padded_channels(layer.channels);
-                let phi = gpu.fetch(layer.phi.part(0, layer.nodes * rows * row))?;
-                let top = gpu.fetch(layer.top.part(0, layer.nodes * rows))?;
-                let mut values = Vec::with_capacity(layer.nodes * samples * layer.channels);
-                for (node, b) in
-                    (0..layer.nodes).flat_map(|node| (0..samples).map(move |b| (node, b)))
-                {
-                    let at = node * rows + b;
-                    let by = crate::layers::product::power_of_two(f32::from_bits(top[at] as u32)).1;
-                    let value = |c| {
-                        if top[at] < 0 {
-                            1.0
-                        } else {
-                            phi[at * row + c] * by
-                        }
-                    };
-                    values.extend((0..layer.channels).map(value));
-                }
-                layers.push(values);
-            }
-            all.push(layers);
+        for tree in &self.circuit.trees {
+            let layers = tree.layer_of.iter().map(|&layer| &tree.layers[layer]);
+            all.push(
+                layers
+                    .map(|layer| self.layer_phi(layer))
+                    .collect::<Result<_>>()?,
+            );
         }
         Ok(all)
+    }
+
+    /// φ of one layer, (nodes, B, C).
+    fn layer_phi(&self, layer: &LayerBuffers) -> Result<Vec<f32>> {
+        let (gpu, channels) = (&self.circuit.gpu, layer.channels);
+        let (rows, width) = (padded_rows(self.samples), padded_channels(channels));
+        let phi = gpu.fetch(layer.phi.part(0, layer.nodes * rows * width))?;
+        let top = gpu.fetch(layer.top.part(0, layer.nodes * rows))?;
+        let mut values = Vec::with_capacity(layer.nodes * self.samples * channels);
+        for node in 0..layer.nodes {
+            for at in (node * rows..).take(self.samples) {
+                if top[at] < 0 {
+                    values.extend(std::iter::repeat_n(1.0, channels));
+                    continue;
+                }
+                let (_, by) = power_of_two(f32::from_bits(top[at] as u32));
+                let row = &phi[at * width..][..channels];
+                values.extend(row.iter().map(|phi| phi * by));
+            }
+        }
+        Ok(values)
     }
 }
