@@ -67,7 +67,7 @@ impl Grid {
         }
     }
 
-    /// A table: one row of so many columns.
+    /// A table: one row of this many columns.
     pub fn columns(width: usize) -> Self {
         Self::image(1, width, 1)
     }
@@ -133,17 +133,17 @@ impl Missing {
             Self::Squares { count, width } => (1..=1000).contains(&count) && width > 0,
             Self::None | Self::NonZero(_) => true,
         };
-        match sensible {
-            true => Ok(()),
-            false => Err(Error::Setting {
-                name: "missing",
-                expected: FORMS,
-                got: self.to_string(),
-            }),
+        if sensible {
+            return Ok(());
         }
+        Err(Error::Setting {
+            name: "missing",
+            expected: FORMS,
+            got: self.to_string(),
+        })
     }
 
-    /// Says what is wrong with this kind of mask on such rows.
+    /// Checks that this kind of mask fits such rows.
     pub fn check_on(&self, grid: &Grid) -> Result<()> {
         self.check()?;
         match *self {
@@ -169,26 +169,25 @@ impl Missing {
                 rows.len(),
             ));
         }
-        rows.par_chunks_mut(width)
-            .enumerate()
-            .for_each(|(index, row)| {
-                let row_number = (first_row + index) as u64;
-                let mut stream = Stream::new(
-                    seed,
-                    Purpose::Masks,
-                    (row_number >> 32) as u32,
-                    row_number as u32,
-                );
-                let together = if grid.apart { 1 } else { grid.channels };
-                for first in (0..grid.channels).step_by(together) {
-                    let mask = self.mask(grid, row, first..first + together, &mut stream);
-                    let pixels = row.chunks_exact_mut(grid.channels).zip(mask);
-                    pixels
-                        .filter(|(_, lost)| *lost)
-                        .for_each(|(pixel, _)| pixel[first..first + together].fill(f32::NAN));
-                }
-            });
+        let numbered = rows.par_chunks_mut(width).enumerate();
+        numbered.for_each(|(index, row)| {
+            let number = (first_row + index) as u64;
+            let (high, low) = ((number >> 32) as u32, number as u32);
+            let mut stream = Stream::new(seed, Purpose::Masks, high, low);
+            self.apply_to_row(grid, row, &mut stream);
+        });
         Ok(())
+    }
+
+    fn apply_to_row(&self, grid: &Grid, row: &mut [f32], stream: &mut Stream) {
+        let together = if grid.apart { 1 } else { grid.channels };
+        for first in (0..grid.channels).step_by(together) {
+            let mask = self.mask(grid, row, first..first + together, stream);
+            let pixels = row.chunks_exact_mut(grid.channels).zip(mask);
+            for (pixel, _) in pixels.filter(|(_, is_hole)| *is_hole) {
+                pixel[first..first + together].fill(f32::NAN);
+            }
+        }
     }
 
     /// Which pixels of one row lose the numbers of these channels.
@@ -225,8 +224,8 @@ impl Missing {
                     .map(|(i, _)| i)
                     .collect();
                 for i in 0..count.min(lit.len()) {
-                    let drawn = i + stream.below(lit.len() - i); // the first steps of a Fisher–Yates shuffle
-                    lit.swap(i, drawn);
+                    let other = i + stream.below(lit.len() - i); // the first steps of a Fisher–Yates shuffle
+                    lit.swap(i, other);
                     mask[lit[i]] = true;
                 }
             }

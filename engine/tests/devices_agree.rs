@@ -6,14 +6,14 @@ mod random_models;
 
 use random_models::Draw;
 use sumout::Model;
-use sumout::circuit::outputs::Upward;
+use sumout::circuit::outputs::Outputs;
 use sumout::device::{Device, Precision};
 use sumout::gpu::{self, Scoring};
 use sumout::layers::product::TINY;
 use sumout::layers::weights::Prepared;
 use sumout::queries::predictor::Predictor;
 use sumout::recipes::presets::preset;
-use sumout::reference::{self, LogWeights};
+use sumout::reference::Reference;
 use sumout::rows::batch::Batch;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::training::data::Data;
@@ -65,23 +65,23 @@ fn scores_and_flows_agree_with_the_reference() {
         let prepared = Prepared::new(&weights);
         let on = (ordinal, Precision::F32);
         let mut scoring = Scoring::new(on, &structure, &weights, &prepared, rows, true).unwrap();
-        scoring.lay(&batch).unwrap();
-        scoring.queue(Upward::Flows).unwrap();
+        scoring.load(&batch).unwrap();
+        scoring.queue(Outputs::Flows).unwrap();
         let scores = scoring.scores().unwrap();
-        let logs = LogWeights::new(&structure, &weights);
+        let reference = Reference::new(&structure, &weights);
         let k = structure.classes;
         let seeds: Vec<f32> = (0..rows * k).map(|_| draw.0.uniform() as f32).collect();
         let flows = scoring.flows(&seeds).unwrap();
         for b in 0..rows {
-            let up = reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false);
+            let up = reference.forward(batch.row(b), &|_, _, _| false);
             let own: Vec<f64> = seeds[b * k..(b + 1) * k]
                 .iter()
                 .map(|&seed| seed.into())
                 .collect();
-            let down = reference::flows(&structure, &logs, &up, &own, &|_, _, _| false);
+            let down = reference.flows(&up, &own);
             let mut good = true;
             for y in 0..k {
-                let (psi, lost) = (scores.psi[b * k + y], scores.lost[b]);
+                let (psi, lost) = (scores.psi[b * k + y], scores.underflow_bound[b]);
                 all += 1;
                 if !(psi > TINY && lost <= 1e-6 * psi) {
                     good = false;
@@ -99,7 +99,7 @@ fn scores_and_flows_agree_with_the_reference() {
                     for d in 0..tree.components {
                         let (ours, exact) = (
                             flows[t][(i * rows + b) * tree.components + d],
-                            down.leaves[t][i][d],
+                            down.leaves[&(t, i)][d],
                         );
                         let near = (f64::from(ours) - exact).abs() < 1e-4;
                         assert!(
@@ -167,7 +167,7 @@ fn train_alike(
         );
         assert_eq!((a.labelled, a.rows), (b.labelled, b.rows), "{what}");
     }
-    gpu.pull().unwrap();
+    gpu.sync_from_gpu().unwrap();
     let (a, b) = (
         Prepared::new(&cpu.model().weights),
         Prepared::new(&gpu.model().weights),
@@ -307,7 +307,7 @@ fn step_differs(
         let before = Prepared::new(&trainer.model().weights);
         trainer.use_device(device, Precision::Tf32).unwrap();
         trainer.advance(data).unwrap();
-        trainer.pull().unwrap();
+        trainer.sync_from_gpu().unwrap();
         (before, Prepared::new(&trainer.model().weights))
     };
     let ((before, cpu), (_, gpu)) = (stepped(Device::Cpu), stepped(Device::Cuda(ordinal)));
@@ -613,7 +613,7 @@ fn a_run_resumes_to_the_same_bits() {
             .use_device(Device::Cuda(ordinal), Precision::Tf32)
             .unwrap();
         trainer.look_every(stop);
-        trainer.keep_on_card(most);
+        trainer.limit_gpu_bytes(most);
         let mut bytes = Vec::new();
         trainer
             .run(&data, None, &mut |trainer, progress| {
@@ -788,7 +788,7 @@ fn the_preset_agrees() {
         "mnist-ht, turned, stretched, moved, with holes",
     );
     let prepared = Prepared::new(&model.weights);
-    let logs = LogWeights::new(&model.structure, &model.weights);
+    let reference = Reference::new(&model.structure, &model.weights);
     let many = values.repeat(16);
     for (rows, precision, tolerance) in [
         (100, Precision::F32, 1e-6),
@@ -807,19 +807,13 @@ fn the_preset_agrees() {
             false,
         )
         .unwrap();
-        scoring.lay(&batch).unwrap();
+        scoring.load(&batch).unwrap();
         let mut worst = 0.0f64;
         for _ in 0..2 {
-            scoring.queue(Upward::Scores).unwrap();
+            scoring.queue(Outputs::Scores).unwrap();
             let scores = scoring.scores().unwrap().score;
             for b in [0, rows / 2, rows - 67, rows - 1] {
-                let up = reference::upward(
-                    &model.structure,
-                    &model.weights,
-                    &logs,
-                    batch.row(b),
-                    &|_, _, _| false,
-                );
+                let up = reference.forward(batch.row(b), &|_, _, _| false);
                 for (y, exact) in up.log_likelihood.iter().enumerate() {
                     worst = worst.max((scores[b * 10 + y] - exact).abs() / exact.abs().max(100.0));
                 }

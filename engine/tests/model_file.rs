@@ -9,7 +9,7 @@ use random_models::Draw;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::underflow::ScoreGuard;
+use sumout::circuit::underflow::UnderflowFallback;
 use sumout::layers::mixing::Mixing;
 use sumout::layers::weights::Prepared;
 use sumout::model::Scaling;
@@ -122,11 +122,11 @@ fn open(bytes: &[u8]) -> Result<Model, Error> {
         let (mut batch, mut activations) = (Batch::default(), Activations::new());
         model.fill(&row, (0, 0), &mut batch);
         let prepared = Prepared::new(&model.weights);
-        activations.upward(&model.structure, &prepared, &batch, &[], Keep::Scores);
-        activations.guard_scores(
+        activations.forward(&model.structure, &prepared, &batch, &[], Keep::Scores);
+        activations.recheck_scores(
             &model.structure,
             &model.weights,
-            &ScoreGuard::default(),
+            &UnderflowFallback::default(),
             &batch,
         );
         assert!(

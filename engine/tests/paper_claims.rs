@@ -6,7 +6,7 @@ use sumout::layers::leaf::Coordinate;
 use sumout::layers::mixing::Mixing;
 use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
-use sumout::reference::{self, LogWeights};
+use sumout::reference::Reference;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 
 const EPSILON: f64 = 1e-4;
@@ -148,12 +148,9 @@ fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
         .filter(|(i, _)| i / (n * s) >= 20 && i % 3 == 0)
         .for_each(|(_, x)| *x = f32::NAN);
     let ours = Predictor::new(model.clone()).log_marginal(&rows).unwrap();
-    let logs = LogWeights::new(&model.structure, &model.weights);
+    let reference = Reference::new(&model.structure, &model.weights);
     for (row, fast) in rows.chunks(n * s).zip(ours) {
-        let exact = reference::upward(&model.structure, &model.weights, &logs, row, &|_, _, _| {
-            false
-        })
-        .log_likelihood[0];
+        let exact = reference.scores(row)[0];
         assert!(
             (exact - mixture(row)).abs() < 1e-6,
             "{exact} {}",
@@ -169,9 +166,9 @@ fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
 
 /// `P(d₁…d_N)` of class 0, all M^N entries with d₁ slowest: the tree in f64 on leaves that are 1 for d_i and 0 for others.
 fn prior_tensor(model: &Model) -> Vec<f64> {
-    let (tree, logs) = (
+    let (tree, reference) = (
         &model.structure.trees[0],
-        LogWeights::new(&model.structure, &model.weights),
+        Reference::new(&model.structure, &model.weights),
     );
     let (n, m) = (tree.positions.len(), tree.components);
     let dot = |log_row: &[f64], phi: &[f64]| {
@@ -185,7 +182,7 @@ fn prior_tensor(model: &Model) -> Vec<f64> {
         let digit = |i: usize| index / m.pow((n - 1 - i) as u32) % m;
         let indicator = |i: usize| (0..m).map(|d| f64::from(d == digit(i))).collect();
         let mut phi: Vec<Vec<f64>> = (0..n).map(indicator).collect();
-        for (level, matrices) in tree.levels.iter().zip(&logs.trees[0]) {
+        for (level, matrices) in tree.levels.iter().zip(&reference.log_w[0]) {
             let mix = |j: usize| {
                 matrices[level.weight_of[j] as usize]
                     .iter()
@@ -199,7 +196,7 @@ fn prior_tensor(model: &Model) -> Vec<f64> {
                 |children: &Vec<u32>| (0..level.channels).map(|c| product(c, children)).collect();
             phi = level.children.iter().map(join).collect();
         }
-        dot(&logs.classes[0], &phi[0])
+        dot(&reference.log_w_top[0], &phi[0])
     };
     (0..m.pow(n as u32)).map(entry).collect()
 }

@@ -7,7 +7,7 @@ use random_models::Draw;
 use sumout::queries::ensemble::{Ensemble, predict_together};
 use sumout::queries::explain::{Neuron, View};
 use sumout::queries::predictor::{Predictor, shifts};
-use sumout::reference::{self, LogWeights};
+use sumout::reference::Reference;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::{Error, Model};
 
@@ -229,7 +229,7 @@ fn shifts_move_the_image_in_the_frame() {
     model.scaling = sumout::model::Scaling::uniform(1.0, 3.0);
     let draw = &mut Draw::new(2);
     let row = worlds::with_holes(&worlds::row(&model, draw), 0.2, draw);
-    let logs = LogWeights::new(&model.structure, &model.weights);
+    let reference = Reference::new(&model.structure, &model.weights);
     let mut exact = model.log_prior.clone();
     for (down, right) in shifts(2) {
         let mut frame = vec![f32::NAN; 4 * 5 * 2];
@@ -241,13 +241,7 @@ fn shifts_move_the_image_in_the_frame() {
                 seen += usize::from(!value.is_nan());
             }
         }
-        let up = reference::upward(
-            &model.structure,
-            &model.weights,
-            &logs,
-            &frame,
-            &|_, _, _| false,
-        );
+        let up = reference.forward(&frame, &|_, _, _| false);
         exact
             .iter_mut()
             .zip(up.log_likelihood)

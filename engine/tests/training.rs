@@ -5,7 +5,7 @@ mod random_models;
 use random_models::Draw;
 use sumout::layers::mixing::Mixing;
 use sumout::layers::weights::Weights;
-use sumout::reference::{self, LogWeights};
+use sumout::reference::Reference;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::training::data::Data;
 use sumout::training::leaf_init::LeafStart;
@@ -88,16 +88,10 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
     model.set_prior(&[0.2, 0.5, 0.3]).unwrap();
     let (beta, lambda, rate) = (0.4, 0.01, 1e-2);
     let objective = |model: &Model| {
-        let logs = LogWeights::new(&model.structure, &model.weights);
+        let reference = Reference::new(&model.structure, &model.weights);
         let (mut sum, mut weight) = (0.0, 0.0);
         for b in 0..40 {
-            let up = reference::upward(
-                &model.structure,
-                &model.weights,
-                &logs,
-                batch.row(b),
-                &|_, _, _| false,
-            );
+            let up = reference.forward(batch.row(b), &|_, _, _| false);
             let joint: Vec<f64> = up
                 .log_likelihood
                 .iter()
@@ -116,14 +110,14 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
                 .map(|log| (2.0 * log).exp())
                 .sum::<f64>()
         };
-        let penalty: f64 = logs
-            .trees
+        let penalty: f64 = reference
+            .log_w
             .iter()
             .flatten()
             .flatten()
             .map(squares)
             .sum::<f64>()
-            + squares(&logs.classes);
+            + squares(&reference.log_w_top);
         sum / weight + lambda * penalty
     };
     let settings = Settings {

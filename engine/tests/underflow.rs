@@ -4,17 +4,18 @@
 mod random_models;
 
 use random_models::Draw;
+use std::collections::BTreeMap;
 use sumout::Model;
 use sumout::arithmetic::math::log_sum_exp;
 use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::scaled_f64::Wide;
+use sumout::circuit::scaled_f64::ScaledF64;
 use sumout::layers::leaf::Coordinate;
 use sumout::layers::mixing::Mixing;
 use sumout::layers::weights::Prepared;
 use sumout::model::Scaling;
 use sumout::queries::ensemble::predict_together;
 use sumout::queries::predictor::{Predictor, argmax_rows};
-use sumout::reference::{self, LogWeights};
+use sumout::reference::Reference;
 use sumout::rows::batch::Batch;
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
 
@@ -143,7 +144,7 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
         model.structure.classes,
         model.structure.width(),
     );
-    let logs = LogWeights::new(s, &model.weights);
+    let reference = Reference::new(s, &model.weights);
     let scores = predictor.log_likelihood(rows).unwrap();
     let posterior = predictor.posterior(rows).unwrap();
     let flows = predictor.responsibilities(rows, None).unwrap();
@@ -151,7 +152,7 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
     let mut batch = sumout::rows::batch::Batch::default();
     model.fill(rows, (0, 0), &mut batch);
     for b in 0..batch.rows {
-        let up = reference::upward(s, &model.weights, &logs, batch.row(b), &|_, _, _| false);
+        let up = reference.forward(batch.row(b), &|_, _, _| false);
         let joint: Vec<f64> = up
             .log_likelihood
             .iter()
@@ -184,12 +185,12 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
                 exact[y]
             );
         }
-        let down = reference::flows(s, &logs, &up, &exact, &|_, _, _| false);
+        let down = reference.flows(&up, &exact);
         for (t, tree) in s.trees.iter().enumerate() {
             let m = tree.components;
             let row = &flows[t][b * tree.positions.len() * m..];
             for (i, d) in (0..tree.positions.len()).flat_map(|i| (0..m).map(move |d| (i, d))) {
-                let (ours, exact) = (f64::from(row[i * m + d]), down.leaves[t][i][d]);
+                let (ours, exact) = (f64::from(row[i * m + d]), down.leaves[&(t, i)][d]);
                 assert!(
                     (ours - exact).abs() < tolerance,
                     "responsibility {ours} {exact}"
@@ -210,7 +211,7 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
 }
 
 /// `Σ_t Σ_d r(d) μ_d` of every real column.
-fn means(model: &Model, flows: &[Vec<Vec<f64>>]) -> Vec<Option<f64>> {
+fn means(model: &Model, flows: &BTreeMap<(usize, usize), Vec<f64>>) -> Vec<Option<f64>> {
     let s = &model.structure;
     let places = s.placement((0, 0));
     let mut sums = vec![None; places.len()];
@@ -227,7 +228,7 @@ fn means(model: &Model, flows: &[Vec<Vec<f64>>]) -> Vec<Option<f64>> {
                 if let (Some(column), Coordinate::Gaussian { mean, .. }) =
                     (column, &family.coordinates[c])
                 {
-                    let part: f64 = flows[t][i]
+                    let part: f64 = flows[&(t, i)]
                         .iter()
                         .zip(mean)
                         .map(|(f, &mean)| f * f64::from(mean))
@@ -412,15 +413,15 @@ fn classes_hundreds_of_nats_apart() {
         log_sigma.fill(-1.0);
     }
     let rows: Vec<f32> = (0..70 * 784).map(|_| draw.0.normal() as f32).collect();
-    let (prepared, logs) = (
+    let (prepared, reference) = (
         Prepared::new(&model.weights),
-        LogWeights::new(&model.structure, &model.weights),
+        Reference::new(&model.structure, &model.weights),
     );
     let (mut batch, mut activations) = (Batch::default(), Activations::new());
     model.fill(&rows, (0, 0), &mut batch);
     for keep in [Keep::Scores, Keep::Everything] {
-        activations.upward(&model.structure, &prepared, &batch, &[], keep);
-        assert!(activations.doubtful(10).is_empty());
+        activations.forward(&model.structure, &prepared, &batch, &[], keep);
+        assert!(activations.scores_to_recheck(10).is_empty());
         let mut widest = 0.0f64;
         for (b, ours) in activations
             .log_likelihood()
@@ -428,13 +429,7 @@ fn classes_hundreds_of_nats_apart() {
             .enumerate()
             .step_by(23)
         {
-            let pass = reference::upward(
-                &model.structure,
-                &model.weights,
-                &logs,
-                batch.row(b),
-                &|_, _, _| false,
-            );
+            let pass = reference.forward(batch.row(b), &|_, _, _| false);
             for (ours, exact) in ours.iter().zip(&pass.log_likelihood) {
                 assert!((ours - exact).abs() < 1e-6 * exact.abs(), "{ours} {exact}");
             }
@@ -448,23 +443,17 @@ fn classes_hundreds_of_nats_apart() {
     let seeds: Vec<f32> = (0..700)
         .map(|i| if i % 10 == i / 10 % 10 { 1.0 } else { 0.0 })
         .collect();
-    assert!(activations.doubtful_gradients(10, &seeds).is_empty());
-    activations.downward(&model.structure, &prepared, &seeds, true);
+    assert!(activations.gradients_to_recheck(10, &seeds).is_empty());
+    activations.backward(&model.structure, &prepared, &seeds, true);
     let tree = &model.structure.trees[0];
     for b in (0..70).step_by(23) {
-        let pass = reference::upward(
-            &model.structure,
-            &model.weights,
-            &logs,
-            batch.row(b),
-            &|_, _, _| false,
-        );
+        let pass = reference.forward(batch.row(b), &|_, _, _| false);
         let seeds: Vec<f64> = seeds[b * 10..(b + 1) * 10]
             .iter()
             .map(|&seed| seed.into())
             .collect();
-        let flows = reference::flows(&model.structure, &logs, &pass, &seeds, &|_, _, _| false);
-        for (i, exact) in flows.leaves[0].iter().enumerate().step_by(7) {
+        let flows = reference.flows(&pass, &seeds);
+        for (&(_, i), exact) in flows.leaves.iter().step_by(7) {
             let ours = activations.leaf_flow(0, tree, i, b).unwrap();
             ours.iter()
                 .zip(exact)
@@ -482,9 +471,9 @@ fn wide_numbers_agree_with_the_reference() {
         let structure = random_models::structure(&mut draw);
         let weights = random_models::weights(&structure, 12.0, &mut draw);
         let batch = random_models::batch(&structure, 7, 0.3, 30.0, &mut draw);
-        let (wide, logs) = (
-            Wide::new(&structure, &weights),
-            LogWeights::new(&structure, &weights),
+        let (wide, reference) = (
+            ScaledF64::new(&structure, &weights),
+            Reference::new(&structure, &weights),
         );
         let samples = [6, 0, 3, 2, 5];
         let ours = wide.scores(&structure, &weights, &batch, &samples);
@@ -492,9 +481,7 @@ fn wide_numbers_agree_with_the_reference() {
         for (ours, b) in ours.iter().zip(samples) {
             let Some(ours) = ours else { continue };
             held += 1;
-            let exact =
-                reference::upward(&structure, &weights, &logs, batch.row(b), &|_, _, _| false)
-                    .log_likelihood;
+            let exact = reference.scores(batch.row(b));
             for (ours, exact) in ours.iter().zip(&exact) {
                 assert!(
                     (ours - exact).abs() <= 1e-4f64.max(1e-6 * exact.abs()),

@@ -9,8 +9,8 @@ use std::time::Instant;
 use sumout::Model;
 use sumout::arithmetic::matmul::arch;
 use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::outputs::Upward;
-use sumout::circuit::underflow::ScoreGuard;
+use sumout::circuit::outputs::Outputs;
+use sumout::circuit::underflow::UnderflowFallback;
 use sumout::device::{Device, Precision};
 use sumout::gpu::Scoring;
 use sumout::layers::mixing::{Mixing, Simplex};
@@ -194,12 +194,12 @@ fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
     let (mut activations, mut frame, guard) =
-        (Activations::new(), Batch::default(), ScoreGuard::default());
+        (Activations::new(), Batch::default(), UnderflowFallback::default());
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
-        activations.upward(&model.structure, &prepared, &frame, &[], Keep::Scores);
-        activations.guard_scores(&model.structure, &model.weights, &guard, &frame);
+        activations.forward(&model.structure, &prepared, &frame, &[], Keep::Scores);
+        activations.recheck_scores(&model.structure, &model.weights, &guard, &frame);
         Ok(())
     });
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail
@@ -251,13 +251,13 @@ fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> 
         (0, 0),
         &mut frame,
     );
-    scoring.lay(&frame)?;
+    scoring.load(&frame)?;
     let round = Args {
         steps: 1,
         ..args.clone()
     };
     let seconds = best_of(&round, || {
-        (0..args.steps).try_for_each(|_| scoring.queue(Upward::Scores))?;
+        (0..args.steps).try_for_each(|_| scoring.queue(Outputs::Scores))?;
         Ok(scoring.wait()?)
     })?;
     Ok(seconds / args.steps as f64)
@@ -280,7 +280,7 @@ fn limit(args: &Args) -> (f64, f64) {
             let rows = psi
                 .par_chunks_mut(ROWS * SIDE)
                 .zip(phi.par_chunks(ROWS * depth));
-            rows.for_each(|(psi, phi)| simplex.upward(arch, 0, ROWS, phi, psi));
+            rows.for_each(|(psi, phi)| simplex.forward(arch, 0, ROWS, phi, psi));
             Ok(())
         });
         (

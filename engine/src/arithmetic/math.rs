@@ -1,4 +1,4 @@
-//! Elementary functions: exp and 1/√x on vectors, log Σ exp in f64.
+//! Elementary functions: exp and 1/√x on vectors, log Σ exp in f64, argmax.
 
 use pulp::Simd;
 
@@ -58,6 +58,12 @@ pub fn log_sum_exp(logs: &[f64]) -> f64 {
     }
 }
 
+/// Where the largest number is; the first where several are equal, and 0 where nothing is larger than the first (NaN).
+pub fn argmax<T: PartialOrd>(numbers: &[T]) -> usize {
+    let better = |best: usize, i: usize| if numbers[i] > numbers[best] { i } else { best };
+    (1..numbers.len()).fold(0, better)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +114,13 @@ mod tests {
                 "{x} {ours} {exact}"
             );
         }
+    }
+
+    #[test]
+    fn the_first_of_the_largest() {
+        assert_eq!(argmax(&[1.0, 3.0, 3.0, f64::NAN, 2.0]), 1);
+        assert_eq!(argmax(&[f32::NEG_INFINITY; 2]), 0);
+        assert_eq!(argmax::<f64>(&[]), 0);
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! ([`PANEL`] columns wide, see `mixing.rs`):
 //!
 //! ```text
-//! upward     ψ(b, c)  = Σ_a φ(b, a) · W(a, c)       rows are samples
-//! downward   dφ(b, a) = Σ_c dψ(b, c) · Wᵀ(c, a)     rows are samples
+//! forward    ψ(b, c)  = Σ_a φ(b, a) · W(a, c)       rows are samples
+//! backward   dφ(b, a) = Σ_c dψ(b, c) · Wᵀ(c, a)     rows are samples
 //! weights    dW(a, c) = Σ_b φ(b, a) · dψ(b, c)      rows are channels
 //! ```
 //!
@@ -26,11 +26,22 @@ pub fn padded(channels: usize) -> usize {
     channels.next_multiple_of(HALF)
 }
 
-/// The panels of a padded width: first column and number of columns of each.
-pub fn panels(width: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..width)
-        .step_by(PANEL)
-        .map(move |column| (column, PANEL.min(width - column)))
+/// One panel of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panel {
+    /// Its first column.
+    pub first: usize,
+    /// Its columns: [`PANEL`] or [`HALF`].
+    pub width: usize,
+}
+
+/// The panels of a padded width.
+pub fn panels(width: usize) -> impl Iterator<Item = Panel> {
+    let panel = move |first| Panel {
+        first,
+        width: PANEL.min(width - first),
+    };
+    (0..width).step_by(PANEL).map(panel)
 }
 
 /// The instructions of this machine, chosen once.
@@ -111,13 +122,13 @@ impl WithSimd for Product<'_> {
         }
         self.check();
         // 12 × 2 registers where there are 32 of 16 lanes, 6 × 2 where there are 16 of 8 lanes.
-        let (most, wide) = if S::F32_LANES == 16 {
+        let (max_rows, width) = if S::F32_LANES == 16 {
             (12, self.columns)
         } else {
             (6, HALF)
         };
-        let tiles = self.rows.div_ceil(most);
-        for left in (0..self.columns).step_by(wide) {
+        let tiles = self.rows.div_ceil(max_rows);
+        for left in (0..self.columns).step_by(width) {
             for t in 0..tiles {
                 let (first, end) = (self.rows * t / tiles, self.rows * (t + 1) / tiles);
                 if left == 0 {
@@ -125,7 +136,7 @@ impl WithSimd for Product<'_> {
                         &self.next[self.next.len() * t / tiles..self.next.len() * (t + 1) / tiles],
                     );
                 }
-                // SAFETY: `check` has shown that rows first..end, all terms and `wide` columns from `left` lie inside
+                // SAFETY: `check` has shown that rows first..end, all terms and `width` columns from `left` lie inside
                 // the slices.
                 unsafe {
                     let tile = Tile {
@@ -139,11 +150,11 @@ impl WithSimd for Product<'_> {
                         out_row: self.out_row,
                         then: self.then,
                     };
-                    match (wide / S::F32_LANES, S::F32_LANES) {
+                    match (width / S::F32_LANES, S::F32_LANES) {
                         (2, 16 | 8) => tile_rows::<S, 2>(simd, end - first, tile),
                         (1, 16) => tile_rows::<S, 1>(simd, end - first, tile),
                         (4, 4) => tile_rows::<S, 4>(simd, end - first, tile),
-                        _ => tile_scalar(end - first, wide, tile),
+                        _ => tile_scalar(end - first, width, tile),
                     }
                 }
             }

@@ -1,35 +1,35 @@
 //! The buffers of a pass, and how they are cut into the rows of tasks.
 
 use crate::arithmetic::matmul::padded;
-use crate::circuit::outputs::Scores;
+use crate::circuit::outputs::GpuScores;
 use crate::layers::product::{Child, TINY};
-use crate::rows::active_nodes::{Layer, Rows};
+use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::CHUNK;
 use crate::structure::{Structure, Tree};
 
-/// The numbers of one layer; rows as in [`Layer`].
+/// The numbers of one layer; rows as in [`ActiveLayer`].
 #[derive(Default)]
 pub(crate) struct Buffers {
-    pub phi: Vec<f32>,       // (rows, padded C)
-    pub dphi: Vec<f32>,      // (rows, padded C)
-    pub psi: Vec<f32>,       // (rows, padded C of the level above); dψ after the downward pass
+    pub phi: Vec<f32>,             // (rows, padded C)
+    pub dphi: Vec<f32>,            // (rows, padded C)
+    pub psi: Vec<f32>, // (rows, padded C of the level above); dψ after the backward pass
     pub log_scale: Vec<f64>, // (rows)
-    pub lost: Vec<f32>,      // (rows)
-    pub inverse: Vec<f32>,   // (rows)
+    pub underflow_bound: Vec<f32>, // (rows)
+    pub inverse: Vec<f32>, // (rows)
 }
 
 /// What the root keeps of a pass.
 #[derive(Default)]
 pub(crate) struct Root {
-    pub by_class: bool,           // class rows are the identity
-    pub phi: Vec<f32>,            // (B, padded tops)
-    pub factor: Vec<f32>,         // (B, trees): scale of a tree's top within the root's row
-    pub psi: Vec<f32>,            // (B, padded K): P(x|y) but for a constant
-    pub lost: Vec<f32>,           // (B): a bound on what underflow may have taken from each
-    pub doubt: Vec<f32>,          // (B, K): the same for each class, relative
-    pub dpsi: Vec<f32>,           // (B, padded K)
-    pub dphi: Vec<f32>,           // (B, padded tops)
-    pub log_likelihood: Vec<f64>, // (B, K)
+    pub by_class: bool,            // class rows are the identity
+    pub phi: Vec<f32>,             // (B, padded tops)
+    pub factor: Vec<f32>,          // (B, trees): scale of a tree's top within the root's row
+    pub psi: Vec<f32>,             // (B, padded K): P(x|y) but for a constant
+    pub underflow_bound: Vec<f32>, // (B): what underflow may have taken from each, at most
+    pub relative_bound: Vec<f32>,  // (B, K): the same for each class, relative
+    pub dpsi: Vec<f32>,            // (B, padded K)
+    pub dphi: Vec<f32>,            // (B, padded tops)
+    pub log_likelihood: Vec<f64>,  // (B, K)
 }
 
 /// What a pass must keep.
@@ -37,14 +37,14 @@ pub(crate) struct Root {
 pub enum Keep {
     /// Class scores only.
     Scores,
-    /// All that a downward pass or a sampler reads.
+    /// All that a backward pass or a sampler reads.
     Everything,
 }
 
 /// The buffers of passes over batches; they grow to the largest batch seen and are used again.
 #[derive(Default)]
 pub struct Activations {
-    pub(crate) rows: Vec<Rows>,           // by tree
+    pub(crate) rows: Vec<ActiveNodes>,    // by tree
     pub(crate) layers: Vec<Vec<Buffers>>, // by tree, layer
     pub(crate) root: Root,
     pub(crate) samples: usize,
@@ -80,7 +80,7 @@ pub(crate) fn cut<T>(mut buffer: &mut [T], lengths: impl Iterator<Item = usize>)
 /// Cuts a buffer into the stretches that the tasks of the level above read.
 pub(crate) fn cut_tasks<'a, T>(
     buffer: &'a mut [T],
-    layer: &Layer,
+    layer: &ActiveLayer,
     width: usize,
 ) -> Vec<&'a mut [T]> {
     cut(
@@ -95,7 +95,7 @@ pub(crate) fn cut_tasks<'a, T>(
 /// Cuts a buffer into the rows of each node and word, indexed by `node · words + word`.
 pub(crate) fn cut_nodes<'a, T>(
     buffer: &'a mut [T],
-    layer: &Layer,
+    layer: &ActiveLayer,
     width: usize,
 ) -> Vec<&'a mut [T]> {
     let pieces = cut(
@@ -114,7 +114,7 @@ pub(crate) fn cut_nodes<'a, T>(
 pub(crate) fn children_of(
     tree: &Tree,
     l: usize,
-    layer: &Layer,
+    layer: &ActiveLayer,
     words: usize,
     node: usize,
     word: usize,
@@ -139,38 +139,39 @@ impl Activations {
         Self::default()
     }
 
-    /// Samples of the last pass that the guard computed again.
+    /// Samples of the last pass that were computed again because of underflow.
     pub fn recomputed(&self) -> usize {
         self.recomputed
     }
 
     /// Takes the scores of a pass that a GPU has made, and φ of every layer if it was asked for.
-    pub(crate) fn adopt(&mut self, s: &Structure, scores: Scores, phi: Vec<Vec<Vec<f32>>>) {
-        let (k, k_wide) = (s.classes, padded(s.classes));
-        self.samples = scores.lost.len();
+    pub(crate) fn adopt(&mut self, s: &Structure, scores: GpuScores, phi: Vec<Vec<Vec<f32>>>) {
+        let (k, k_padded) = (s.classes, padded(s.classes));
+        self.samples = scores.underflow_bound.len();
         self.recomputed = 0;
         self.root.psi.clear();
-        self.root.psi.resize(self.samples * k_wide, 0.0);
+        self.root.psi.resize(self.samples * k_padded, 0.0);
         for (to, from) in self
             .root
             .psi
-            .chunks_exact_mut(k_wide)
+            .chunks_exact_mut(k_padded)
             .zip(scores.psi.chunks_exact(k))
         {
             to[..k].copy_from_slice(from);
         }
-        let doubt = |(i, &psi): (usize, &f32)| {
+        let relative_bound = |(i, &psi): (usize, &f32)| {
             if psi > TINY {
-                scores.lost[i / k] / psi
+                scores.underflow_bound[i / k] / psi
             } else {
                 f32::INFINITY
             }
         };
-        self.root.doubt = match scores.doubt.is_empty() {
-            true => scores.psi.iter().enumerate().map(doubt).collect(),
-            false => scores.doubt,
+        self.root.relative_bound = if scores.relative_bound.is_empty() {
+            scores.psi.iter().enumerate().map(relative_bound).collect()
+        } else {
+            scores.relative_bound
         };
-        self.root.lost = scores.lost;
+        self.root.underflow_bound = scores.underflow_bound;
         self.root.factor = scores.factor;
         self.root.log_likelihood = scores.score;
         self.fetched = Fetched {
@@ -202,7 +203,7 @@ impl Activations {
         Some(&self.layers[t][layer].phi[row * wide..][..tree.channels(layer)])
     }
 
-    /// The flow `φ·dφ` of a position for sample b after a downward pass to the leaves.
+    /// The flow `φ·dφ` of a position for sample b after a backward pass to the leaves.
     pub fn leaf_flow(&self, t: usize, tree: &Tree, node: usize, b: usize) -> Option<Vec<f32>> {
         if let Some(flows) = self.fetched.flows.get(t) {
             return Some(

@@ -1,36 +1,80 @@
-//! The class root: from the tops of the trees to log P(x_o|y), and down again.
+//! The class root: from the tops of the trees to log P(x_o|y), and back.
 //!
 //! Where class rows mix, the tops of all trees stand side by side in one row and meet one more matrix. Where they are
 //! the identity, a class is a channel of the top product and shares nothing with the others: likelihoods may lie
 //! hundreds of nats apart, too far for the mantissas of one row, so that product is taken class by class:
 //!
 //! ```text
-//! mixing     P(x|y) = Σ_a W[y,a] φ(a)                       dφ(a) = Σ_y W[y,a] seed(y) / ψ(y)
-//! identity   log P(x|y) = Σ_j (log ψ_j(y) + log_scale_j)    dψ_j(y) = seed(y) / ψ_j(y)
+//! mixing     P(x|y) = Σ_a W[y,a] φ(a)                       dφ(a) = Σ_y W[y,a] g(y) / ψ(y)
+//! identity   log P(x|y) = Σ_j (log ψ_j(y) + log_scale_j)    dψ_j(y) = g(y) / ψ_j(y)
 //! ```
+//!
+//! where g(y) = ∂ objective / ∂ log P(x|y) are the output gradients.
 
-use crate::arithmetic::matmul::{arch, padded};
+use crate::arithmetic::matmul::{Panel, arch, padded};
 use crate::arithmetic::tasks::{for_each_task, in_pool};
 use crate::circuit::activations::{Activations, Buffers, Keep, Root, fit};
-use crate::layers::mixing_gradient::{Scratch, Segment, with_mixed};
+use crate::layers::mixing_gradient::{MatrixShape, Scratch, Segment, with_mixed};
 use crate::layers::product::TINY;
 use crate::layers::weights::Prepared;
-use crate::rows::active_nodes::{Dropped, Rows};
+use crate::rows::active_nodes::{ActiveNodes, Dropped};
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{ClassRows, Structure, Tree};
 
-/// One chunk of samples at the root.
+/// One chunk of samples at the root; fields as in [`Root`].
 struct Chunk<'a> {
     word: usize,
+    phi: &'a mut [f32],
+    factor: &'a mut [f32],
     psi: &'a mut [f32],
-    lost: &'a mut [f32],
-    doubt: &'a mut [f32],
+    underflow_bound: &'a mut [f32],
+    relative_bound: &'a mut [f32],
     scores: &'a mut [f64],
 }
 
+impl Root {
+    /// Makes the buffers of a forward pass as long as this many samples need.
+    fn fit(&mut self, s: &Structure, samples: usize) {
+        fit(&mut self.phi, samples * padded(s.root_channels()));
+        fit(&mut self.factor, samples * s.trees.len());
+        fit(&mut self.psi, samples * padded(s.classes));
+        self.underflow_bound.resize(samples, 0.0);
+        self.relative_bound.resize(samples * s.classes, 0.0);
+        self.log_likelihood.resize(samples * s.classes, 0.0);
+    }
+
+    /// Cuts them into chunks of samples.
+    fn chunks(&mut self, s: &Structure) -> Vec<Chunk<'_>> {
+        let k = s.classes;
+        let phi = self.phi.chunks_mut(CHUNK * padded(s.root_channels()));
+        let factor = self.factor.chunks_mut(CHUNK * s.trees.len());
+        let psi = self.psi.chunks_mut(CHUNK * padded(k));
+        let bound = self.underflow_bound.chunks_mut(CHUNK);
+        let relative = self.relative_bound.chunks_mut(CHUNK * k);
+        let scores = self.log_likelihood.chunks_mut(CHUNK * k);
+        let all = phi
+            .zip(factor)
+            .zip(psi)
+            .zip(bound.zip(relative).zip(scores));
+        let chunk = |(word, (((phi, factor), psi), rest))| {
+            let ((underflow_bound, relative_bound), scores) = rest;
+            Chunk {
+                word,
+                phi,
+                factor,
+                psi,
+                underflow_bound,
+                relative_bound,
+                scores,
+            }
+        };
+        all.enumerate().map(chunk).collect()
+    }
+}
+
 impl Activations {
-    /// Goes up, leaving out what is missing or dropped (`dropped[tree][layer]`).
-    pub fn upward(
+    /// The forward pass without what is missing or dropped (`dropped[tree][layer]`).
+    pub fn forward(
         &mut self,
         s: &Structure,
         prepared: &Prepared,
@@ -38,28 +82,28 @@ impl Activations {
         dropped: &[Vec<Dropped>],
         keep: Keep,
     ) {
-        self.rows.resize_with(s.trees.len(), Rows::default);
+        self.rows.resize_with(s.trees.len(), ActiveNodes::default);
         in_pool(batch.rows * s.multiply_adds(), || {
             for (t, tree) in s.trees.iter().enumerate() {
                 self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
             }
-            self.climb(s, prepared, batch, keep);
-            self.root_up(s, prepared);
+            self.forward_trees(s, prepared, batch, keep);
+            self.root_forward(s, prepared);
         });
     }
 
-    /// Goes up through every node, also where all is missing, and keeps everything.
-    pub fn upward_dense(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch) {
-        self.rows.resize_with(s.trees.len(), Rows::default);
+    /// The forward pass through every node, also where all is missing. Keeps everything.
+    pub fn forward_dense(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch) {
+        self.rows.resize_with(s.trees.len(), ActiveNodes::default);
         self.rows
             .iter_mut()
             .zip(&s.trees)
             .for_each(|(rows, tree)| rows.dense(tree, batch.rows));
-        self.climb(s, prepared, batch, Keep::Everything);
-        self.root_up(s, prepared);
+        self.forward_trees(s, prepared, batch, Keep::Everything);
+        self.root_forward(s, prepared);
     }
 
-    /// log P(x_o | y) of the last upward pass, (B, K).
+    /// log P(x_o | y) of the last forward pass, (B, K).
     pub fn log_likelihood(&self) -> &[f64] {
         &self.root.log_likelihood
     }
@@ -73,79 +117,48 @@ impl Activations {
     pub fn class_mantissas(&self, classes: usize, b: usize) -> (&[f32], f32) {
         (
             &self.root.psi[b * padded(classes)..][..classes],
-            self.root.lost[b],
+            self.root.underflow_bound[b],
         )
     }
 
     /// The part of P(x_o|y) of sample b that underflow may have taken, at most, (K); infinite where nothing is known.
-    pub fn class_doubts(&self, classes: usize, b: usize) -> &[f32] {
-        &self.root.doubt[b * classes..(b + 1) * classes]
+    pub fn class_underflow_bounds(&self, classes: usize, b: usize) -> &[f32] {
+        &self.root.relative_bound[b * classes..(b + 1) * classes]
     }
 
     /// Class scores from the tops of the trees.
-    fn root_up(&mut self, s: &Structure, prepared: &Prepared) {
+    fn root_forward(&mut self, s: &Structure, prepared: &Prepared) {
         let (b_count, k) = (self.samples, s.classes);
-        let (wide, k_wide, trees) = (padded(s.root_channels()), padded(k), s.trees.len());
-        let Root {
-            phi,
-            factor,
-            psi,
-            lost,
-            doubt,
-            log_likelihood,
-            ..
-        } = &mut self.root;
-        fit(phi, b_count * wide);
-        fit(factor, b_count * trees);
-        fit(psi, b_count * k_wide);
-        lost.resize(b_count, 0.0);
-        doubt.resize(b_count * k, 0.0);
-        log_likelihood.resize(b_count * k, 0.0);
-        let (rows, layers) = (&self.rows, &self.layers);
-        let scores = log_likelihood
-            .chunks_mut(CHUNK * k)
-            .zip(lost.chunks_mut(CHUNK));
-        let scores = scores
-            .zip(doubt.chunks_mut(CHUNK * k))
-            .zip(psi.chunks_mut(CHUNK * k_wide));
-        let chunks = scores
-            .enumerate()
-            .map(|(word, (((scores, lost), doubt), psi))| Chunk {
-                word,
-                psi,
-                lost,
-                doubt,
-                scores,
-            });
-        let tops = phi
-            .chunks_mut(CHUNK * wide)
-            .zip(factor.chunks_mut(CHUNK * trees));
+        let (padded_tops, k_padded) = (padded(s.root_channels()), padded(k));
+        self.root.fit(s, b_count);
+        let pass = RootPass {
+            s,
+            prepared,
+            rows: &self.rows,
+            layers: &self.layers,
+        };
         const LOG: usize = 1024; // what a logarithm costs, in multiply-adds
-        let work = b_count * (wide * k_wide + k * LOG);
-        for_each_task(
-            work,
-            chunks.zip(tops).collect(),
-            |(chunk, (phi, factor))| match s.class_rows {
-                ClassRows::Mixing => mix_tops(s, prepared, rows, layers, chunk, phi, factor),
-                ClassRows::Identity => {
-                    factor.fill(1.0);
-                    multiply_classes(&s.trees[0], &rows[0], &layers[0], chunk, k);
-                }
-            },
-        );
+        let work = b_count * (padded_tops * k_padded + k * LOG);
+        for_each_task(work, self.root.chunks(s), |chunk| match s.class_rows {
+            ClassRows::Mixing => pass.mix_tops(chunk),
+            ClassRows::Identity => {
+                chunk.factor.fill(1.0);
+                multiply_classes(&s.trees[0], &pass.rows[0], &pass.layers[0], chunk, k);
+            }
+        });
     }
 
     /// dψ of the classes, and dφ of the tops of the trees.
-    pub fn root_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
+    pub fn root_backward(&mut self, s: &Structure, prepared: &Prepared, output_gradients: &[f32]) {
         match s.class_rows {
-            ClassRows::Mixing => self.mixing_down(s, prepared, seeds),
-            ClassRows::Identity => self.identity_down(&s.trees[0], seeds),
+            ClassRows::Mixing => self.mixing_backward(s, prepared, output_gradients),
+            ClassRows::Identity => self.identity_backward(&s.trees[0], output_gradients),
         }
     }
 
-    fn mixing_down(&mut self, s: &Structure, prepared: &Prepared, seeds: &[f32]) {
+    fn mixing_backward(&mut self, s: &Structure, prepared: &Prepared, output_gradients: &[f32]) {
         let (b_count, k) = (self.samples, s.classes);
-        let (wide, k_wide) = (padded(s.root_channels()), padded(k));
+        let (tops_padded, k_padded) = (padded(s.root_channels()), padded(k));
         let Root {
             psi,
             dpsi,
@@ -153,17 +166,17 @@ impl Activations {
             factor,
             ..
         } = &mut self.root;
-        fit(dpsi, b_count * k_wide);
-        fit(dphi, b_count * wide);
+        fit(dpsi, b_count * k_padded);
+        fit(dphi, b_count * tops_padded);
         for b in 0..b_count {
-            let row = &mut dpsi[b * k_wide..(b + 1) * k_wide];
+            let row = &mut dpsi[b * k_padded..(b + 1) * k_padded];
             row.fill(0.0);
             for y in 0..k {
-                let (psi, seed) = (psi[b * k_wide + y], seeds[b * k + y]);
-                row[y] = if psi > TINY { seed / psi } else { 0.0 };
+                let (psi, gradient) = (psi[b * k_padded + y], output_gradients[b * k + y]);
+                row[y] = if psi > TINY { gradient / psi } else { 0.0 };
             }
         }
-        prepared.classes.downward(arch(), 0, b_count, dpsi, dphi);
+        prepared.classes.backward(arch(), 0, b_count, dpsi, dphi);
         let mut left = 0;
         for (t, tree) in s.trees.iter().enumerate() {
             let (channels, width) = (tree.top_channels(), padded(tree.top_channels()));
@@ -174,7 +187,7 @@ impl Activations {
                 for (row, bit) in bits(top.mask[word]).enumerate() {
                     let b = word * CHUNK + bit;
                     let factor = factor[b * s.trees.len() + t];
-                    let from = &dphi[b * wide + left..][..channels];
+                    let from = &dphi[b * tops_padded + left..][..channels];
                     let to = &mut buffers.dphi[(top.first[word] + row) * width..][..width];
                     to.fill(0.0);
                     to.iter_mut()
@@ -186,8 +199,8 @@ impl Activations {
         }
     }
 
-    /// Sets φ of the top to one and dφ to the seeds: their product is all that the classes' own products read.
-    fn identity_down(&mut self, tree: &Tree, seeds: &[f32]) {
+    /// Sets φ of the top to one and dφ to the output gradients: their product is all that the classes' own products read.
+    fn identity_backward(&mut self, tree: &Tree, output_gradients: &[f32]) {
         let (k, width) = (tree.top_channels(), padded(tree.top_channels()));
         let top = &self.rows[0].layers[tree.levels.len()];
         let Buffers { phi, dphi, .. } = &mut self.layers[0][tree.levels.len()];
@@ -197,146 +210,128 @@ impl Activations {
                 let place = (top.first[word] + row) * width;
                 phi[place..place + width].fill(1.0);
                 dphi[place..place + width].fill(0.0);
-                dphi[place..place + k].copy_from_slice(&seeds[(word * CHUNK + bit) * k..][..k]);
+                dphi[place..place + k]
+                    .copy_from_slice(&output_gradients[(word * CHUNK + bit) * k..][..k]);
             }
         }
     }
 
     /// dW of one panel of the class rows.
-    pub fn class_gradient(&self, scratch: &mut Scratch, s: &Structure, (c, wide): (usize, usize)) {
+    pub fn class_gradient(&self, scratch: &mut Scratch, s: &Structure, panel: Panel) {
         let all = Segment {
             count: self.samples,
             phi: &self.root.phi,
             dpsi: &self.root.dpsi,
         };
-        with_mixed(
-            (s.root_channels(), padded(s.classes)),
-            std::iter::once(all),
-            |mixed| {
-                mixed.gradient(arch(), (c, wide), scratch, [&[], &[]]);
-            },
-        );
+        let shape = MatrixShape {
+            columns: s.root_channels(),
+            padded_rows: padded(s.classes),
+        };
+        with_mixed(shape, std::iter::once(all), |mixed| {
+            mixed.gradient(arch(), panel, scratch, [&[], &[]]);
+        });
     }
 }
 
-/// The tops side by side, mixed into classes.
-fn mix_tops(
-    s: &Structure,
-    prepared: &Prepared,
-    rows: &[Rows],
-    layers: &[Vec<Buffers>],
-    chunk: Chunk<'_>,
-    phi: &mut [f32],
-    factor: &mut [f32],
-) {
-    let Chunk {
-        word,
-        psi,
-        lost,
-        doubt,
-        scores,
-    } = chunk;
-    let (count, k, trees) = (lost.len(), s.classes, s.trees.len());
-    let (wide, k_wide) = (padded(s.root_channels()), padded(k));
-    let mut scale = [0.0; CHUNK];
-    for b in 0..count {
-        let tops = tops_of(s, rows, layers, word, b);
-        scale[b] = tops
-            .iter()
-            .map(|top| top.log_scale)
-            .fold(f64::NEG_INFINITY, f64::max);
-        lost[b] = if trees > 1 { TINY } else { 0.0 };
-        let mut rest = &mut phi[b * wide..(b + 1) * wide];
+/// A forward pass at a root that mixes.
+struct RootPass<'a> {
+    s: &'a Structure,
+    prepared: &'a Prepared,
+    rows: &'a [ActiveNodes],
+    layers: &'a [Vec<Buffers>],
+}
+
+impl<'a> RootPass<'a> {
+    /// The tops side by side, mixed into classes.
+    fn mix_tops(&self, mut chunk: Chunk<'_>) {
+        let count = chunk.underflow_bound.len();
+        let mut scale = [0.0; CHUNK];
+        for (b, scale) in scale[..count].iter_mut().enumerate() {
+            *scale = self.join_tops(&mut chunk, b);
+        }
+        let classes = &self.prepared.classes;
+        classes.forward(arch(), 0, count, chunk.phi, chunk.psi);
+        for (b, &scale) in scale[..count].iter().enumerate() {
+            self.score(&mut chunk, b, scale);
+        }
+    }
+
+    /// Puts the tops of one sample side by side; returns their common log-scale.
+    fn join_tops(&self, chunk: &mut Chunk<'_>, b: usize) -> f64 {
+        let trees = self.s.trees.len();
+        let padded_tops = padded(self.s.root_channels());
+        let tops = self.tops_of(chunk.word, b);
+        let scales = tops.iter().map(|top| top.log_scale);
+        let scale = scales.fold(f64::NEG_INFINITY, f64::max);
+        chunk.underflow_bound[b] = if trees > 1 { TINY } else { 0.0 };
+        let mut rest = &mut chunk.phi[b * padded_tops..(b + 1) * padded_tops];
         for (t, top) in tops.iter().enumerate() {
-            let (part, after) = rest.split_at_mut(s.trees[t].top_channels());
-            let by = (top.log_scale - scale[b]).exp() as f32;
-            factor[b * trees + t] = by;
-            lost[b] += top.lost * by;
+            let (part, after) = rest.split_at_mut(self.s.trees[t].top_channels());
+            let by = (top.log_scale - scale).exp() as f32;
+            chunk.factor[b * trees + t] = by;
+            chunk.underflow_bound[b] += top.underflow_bound * by;
             match top.phi {
-                Some(values) => part
-                    .iter_mut()
-                    .zip(values)
-                    .for_each(|(to, value)| *to = value * by),
+                Some(values) => {
+                    let both = part.iter_mut().zip(values);
+                    both.for_each(|(to, value)| *to = value * by);
+                }
                 None => part.fill(by),
             }
             rest = after;
         }
         rest.fill(0.0);
+        scale
     }
-    prepared.classes.upward(arch(), 0, count, phi, psi);
-    for b in 0..count {
-        let seen = (0..trees).any(|t| {
-            rows[t]
-                .layers
-                .last()
-                .is_some_and(|l| l.mask[word] >> b & 1 == 1)
-        });
+
+    /// Scores of one sample, and what underflow may have taken from each.
+    fn score(&self, chunk: &mut Chunk<'_>, b: usize, scale: f64) {
+        let (k, k_padded) = (self.s.classes, padded(self.s.classes));
+        let is_seen = |rows: &ActiveNodes| {
+            let top = rows.layers.last();
+            top.is_some_and(|top| top.mask[chunk.word] >> b & 1 == 1)
+        };
+        let seen = self.rows[..self.s.trees.len()].iter().any(is_seen);
         for y in 0..k {
-            let psi = psi[b * k_wide + y];
-            doubt[b * k + y] = if psi > TINY {
-                lost[b] / psi
+            let psi = chunk.psi[b * k_padded + y];
+            chunk.relative_bound[b * k + y] = if psi > TINY {
+                chunk.underflow_bound[b] / psi
             } else {
                 f32::INFINITY
             };
-            scores[b * k + y] = if seen {
-                f64::from(psi).ln() + scale[b]
+            chunk.scores[b * k + y] = if seen {
+                f64::from(psi).ln() + scale
             } else {
                 0.0
             };
         }
     }
-}
 
-/// The product of the top's children, class by class. Eight factors, none below 10⁻³⁸, are within the reach of f64.
-fn multiply_classes(tree: &Tree, rows: &Rows, layers: &[Buffers], chunk: Chunk<'_>, k: usize) {
-    let Chunk {
-        word,
-        psi,
-        lost,
-        doubt,
-        scores,
-    } = chunk;
-    let (l, k_wide) = (tree.levels.len(), padded(k));
-    let (layer, buffers) = (&rows.layers[l - 1], &layers[l - 1]);
-    scores.fill(0.0);
-    doubt.fill(0.0);
-    let mut products = vec![1.0f64; scores.len()];
-    for children in tree.levels[l - 1].children[0].chunks(8) {
-        for &j in children {
-            let key = j as usize * rows.words + word;
-            for (row, b) in (layer.first[key]..).zip(bits(layer.mask[key])) {
-                for (y, &factor) in buffers.psi[row * k_wide..][..k].iter().enumerate() {
-                    products[b * k + y] *= f64::from(factor);
-                    doubt[b * k + y] += if factor > TINY {
-                        buffers.lost[row] / factor
-                    } else {
-                        f32::INFINITY
-                    };
-                    scores[b * k + y] += buffers.log_scale[row];
-                }
-            }
-        }
-        scores
-            .iter_mut()
-            .zip(&products)
-            .for_each(|(score, product)| *score += product.ln());
-        products.fill(1.0);
+    /// The tops of all trees for one sample.
+    fn tops_of(&self, word: usize, bit: usize) -> Vec<Top<'a>> {
+        let trees = self.s.trees.iter().enumerate();
+        trees
+            .map(|(t, tree)| self.top_of(t, tree, word, bit))
+            .collect()
     }
-    for (b, lost) in lost.iter_mut().enumerate() {
-        let (scores, psi) = (
-            &scores[b * k..(b + 1) * k],
-            &mut psi[b * k_wide..(b + 1) * k_wide],
-        );
-        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        psi.fill(0.0);
-        psi.iter_mut()
-            .zip(scores)
-            .for_each(|(psi, score)| *psi = (score - top).exp() as f32);
-        let parts = psi
-            .iter()
-            .zip(&doubt[b * k..])
-            .filter(|(psi, _)| **psi > 0.0);
-        *lost = parts.map(|(psi, doubt)| psi * doubt).sum::<f32>() + TINY;
+
+    fn top_of(&self, t: usize, tree: &Tree, word: usize, bit: usize) -> Top<'a> {
+        let layer = &self.rows[t].layers[tree.levels.len()];
+        let buffers = &self.layers[t][tree.levels.len()];
+        if layer.mask[word] >> bit & 1 == 0 {
+            return Top {
+                phi: None,
+                log_scale: 0.0,
+                underflow_bound: 0.0,
+            };
+        }
+        let before = layer.mask[word] & ((1 << bit) - 1);
+        let row = layer.first[word] + before.count_ones() as usize;
+        let (channels, width) = (tree.top_channels(), padded(tree.top_channels()));
+        Top {
+            phi: Some(&buffers.phi[row * width..][..channels]),
+            log_scale: buffers.log_scale[row],
+            underflow_bound: buffers.underflow_bound[row],
+        }
     }
 }
 
@@ -344,36 +339,55 @@ fn multiply_classes(tree: &Tree, rows: &Rows, layers: &[Buffers], chunk: Chunk<'
 struct Top<'a> {
     phi: Option<&'a [f32]>,
     log_scale: f64,
-    lost: f32,
+    underflow_bound: f32,
 }
 
-fn tops_of<'a>(
-    s: &Structure,
-    rows: &[Rows],
-    layers: &'a [Vec<Buffers>],
-    word: usize,
-    bit: usize,
-) -> Vec<Top<'a>> {
-    let top = |(t, tree): (usize, &Tree)| {
-        let (layer, buffers) = (
-            &rows[t].layers[tree.levels.len()],
-            &layers[t][tree.levels.len()],
-        );
-        if layer.mask[word] >> bit & 1 == 0 {
-            return Top {
-                phi: None,
-                log_scale: 0.0,
-                lost: 0.0,
-            };
+/// The product of the top's children, class by class. Eight factors, none below 10⁻³⁸, are within the reach of f64.
+fn multiply_classes(
+    tree: &Tree,
+    rows: &ActiveNodes,
+    layers: &[Buffers],
+    chunk: Chunk<'_>,
+    k: usize,
+) {
+    let (l, k_padded) = (tree.levels.len(), padded(k));
+    let (layer, buffers) = (&rows.layers[l - 1], &layers[l - 1]);
+    chunk.scores.fill(0.0);
+    chunk.relative_bound.fill(0.0);
+    let mut products = vec![1.0f64; chunk.scores.len()];
+    for children in tree.levels[l - 1].children[0].chunks(8) {
+        for &j in children {
+            let key = j as usize * rows.words + chunk.word;
+            for (row, b) in (layer.first[key]..).zip(bits(layer.mask[key])) {
+                for (y, &factor) in buffers.psi[row * k_padded..][..k].iter().enumerate() {
+                    products[b * k + y] *= f64::from(factor);
+                    chunk.relative_bound[b * k + y] += if factor > TINY {
+                        buffers.underflow_bound[row] / factor
+                    } else {
+                        f32::INFINITY
+                    };
+                    chunk.scores[b * k + y] += buffers.log_scale[row];
+                }
+            }
         }
-        let row = layer.first[word] + (layer.mask[word] & ((1 << bit) - 1)).count_ones() as usize;
-        let (channels, wide) = (tree.top_channels(), padded(tree.top_channels()));
-        let phi = Some(&buffers.phi[row * wide..][..channels]);
-        Top {
-            phi,
-            log_scale: buffers.log_scale[row],
-            lost: buffers.lost[row],
-        }
-    };
-    s.trees.iter().enumerate().map(top).collect()
+        let both = chunk.scores.iter_mut().zip(&products);
+        both.for_each(|(score, product)| *score += product.ln());
+        products.fill(1.0);
+    }
+    for (b, bound) in chunk.underflow_bound.iter_mut().enumerate() {
+        let psi = &mut chunk.psi[b * k_padded..(b + 1) * k_padded];
+        let relative = &chunk.relative_bound[b * k..];
+        *bound = scale_classes(&chunk.scores[b * k..(b + 1) * k], relative, psi);
+    }
+}
+
+/// P(x|y) of one sample, divided by its largest; returns a bound on what underflow may have taken from any of them.
+fn scale_classes(scores: &[f64], relative_bound: &[f32], psi: &mut [f32]) -> f32 {
+    let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    psi.fill(0.0);
+    let both = psi.iter_mut().zip(scores);
+    both.for_each(|(psi, score)| *psi = (score - top).exp() as f32);
+    let parts = psi.iter().zip(relative_bound);
+    let parts = parts.filter(|(psi, _)| **psi > 0.0);
+    parts.map(|(psi, bound)| psi * bound).sum::<f32>() + TINY
 }

@@ -1,19 +1,19 @@
-//! The whole circuit on a batch, up to the class scores.
+//! The whole circuit on a batch, up to the tops of the trees.
 //!
-//! Level after level, one task is a window of nodes and a chunk of 64 samples, or several where tiles mix them: it
-//! evaluates the leaves (at the first level), mixes each child, multiplies them and rescales. Every row is computed alone and every sum has a fixed order,
-//! so the number of threads changes no bit.
+//! Level after level, one task is a window of nodes and a chunk of 64 samples, or several where tiles mix them. It
+//! evaluates the leaves (at the first level), mixes each child, multiplies them and rescales. Every row is computed
+//! alone and every sum has a fixed order, so the number of threads changes no bit.
 
 use crate::arithmetic::matmul::{Then, arch, padded};
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{
     Activations, Buffers, Fetched, Keep, children_of, cut, cut_nodes, cut_tasks, fit,
 };
-use crate::layers::leaf_kernel;
-use crate::layers::mixing::Raised;
-use crate::layers::product::{self, Child, GROUP, Scales};
+use crate::layers::leaf_kernel::LeafForward;
+use crate::layers::mixing::ForwardRows;
+use crate::layers::product::{Child, GROUP, ProductForward, Rescale, Scales};
 use crate::layers::weights::Prepared;
-use crate::rows::active_nodes::{Layer, Rows};
+use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::{Batch, CHUNK};
 use crate::structure::{ClassRows, Structure, Tree};
 use std::cell::RefCell;
@@ -25,15 +25,21 @@ struct Task<'a> {
     mask: u64,
     phi: &'a mut [f32],
     log_scale: &'a mut [f64],
-    lost: &'a mut [f32],
+    underflow_bound: &'a mut [f32],
     psi: &'a mut [f32],
     out: &'a mut [f32],
     scales: Scales<'a>,
 }
 
 impl Activations {
-    /// Goes up to the tops of the trees through the rows that are listed.
-    pub(crate) fn climb(&mut self, s: &Structure, prepared: &Prepared, batch: &Batch, keep: Keep) {
+    /// Computes the tops of the trees through the rows that are listed.
+    pub(crate) fn forward_trees(
+        &mut self,
+        s: &Structure,
+        prepared: &Prepared,
+        batch: &Batch,
+        keep: Keep,
+    ) {
         self.fetched = Fetched::default();
         self.samples = batch.rows;
         self.recomputed = 0;
@@ -42,13 +48,13 @@ impl Activations {
         for (t, tree) in s.trees.iter().enumerate() {
             self.layers[t].resize_with(tree.levels.len() + 1, Buffers::default);
             for l in 1..=tree.levels.len() {
-                self.level_up(t, l, tree, prepared, batch, keep);
+                self.forward_level(t, l, tree, prepared, batch, keep);
             }
         }
     }
 
     /// φˡ from φˡ⁻¹ (from the data where l = 1).
-    fn level_up(
+    fn forward_level(
         &mut self,
         t: usize,
         l: usize,
@@ -57,105 +63,126 @@ impl Activations {
         batch: &Batch,
         keep: Keep,
     ) {
-        let Rows { words, layers } = &self.rows[t];
-        let (below, above) = (&layers[l - 1], &layers[l]);
-        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
+        let ActiveNodes { words, layers } = &self.rows[t];
         let (lower, upper) = self.layers[t].split_at_mut(l);
-        let (lower, upper) = (&mut lower[l - 1], &mut upper[0]);
-        let own_phi = l > 1 || keep == Keep::Everything; // else leaves live in the task's scratch
-        let own_psi = keep == Keep::Everything || self.root.by_class && l == tree.levels.len();
-        fit(
-            &mut lower.phi,
-            if own_phi { below.rows() * a_wide } else { 0 },
-        );
-        fit(
-            &mut lower.psi,
-            if own_psi { below.rows() * c_wide } else { 0 },
-        );
-        fit(&mut lower.log_scale, below.rows());
-        fit(&mut lower.lost, below.rows());
-        fit(&mut upper.phi, above.rows() * c_wide);
-        fit(&mut upper.log_scale, above.rows());
-        fit(&mut upper.lost, above.rows());
-        fit(&mut upper.inverse, above.rows());
-        let mut phi =
-            cut_tasks(&mut lower.phi, below, if own_phi { a_wide } else { 0 }).into_iter();
-        let mut psi =
-            cut_tasks(&mut lower.psi, below, if own_psi { c_wide } else { 0 }).into_iter();
-        let mut log_scale = cut_tasks(&mut lower.log_scale, below, 1).into_iter();
-        let mut lost = cut_tasks(&mut lower.lost, below, 1).into_iter();
-        let mut out = cut_nodes(&mut upper.phi, above, c_wide).into_iter();
-        let mut out_scale = cut_nodes(&mut upper.log_scale, above, 1).into_iter();
-        let mut out_lost = cut_nodes(&mut upper.lost, above, 1).into_iter();
-        let mut out_inverse = cut_nodes(&mut upper.inverse, above, 1).into_iter();
-        let mut tasks = Vec::with_capacity(tree.nodes(l) * words);
-        for (node, word) in
-            (0..tree.nodes(l)).flat_map(|node| (0..*words).map(move |word| (node, word)))
-        {
-            tasks.push(Task {
-                node,
-                word,
-                mask: above.mask[node * words + word],
-                phi: phi.next().unwrap_or_default(),
-                log_scale: log_scale.next().unwrap_or_default(),
-                lost: lost.next().unwrap_or_default(),
-                psi: psi.next().unwrap_or_default(),
-                out: out.next().unwrap_or_default(),
-                scales: Scales {
-                    log_scale: out_scale.next().unwrap_or_default(),
-                    lost: out_lost.next().unwrap_or_default(),
-                    inverse: out_inverse.next().unwrap_or_default(),
-                },
-            });
-        }
-        let level = Below {
+        let level = LevelForward {
             t,
             l,
             tree,
             prepared,
             batch,
-            layer: below,
+            below: &layers[l - 1],
+            above: &layers[l],
             words: *words,
-            own_phi,
-            own_psi,
+            own_phi: l > 1 || keep == Keep::Everything, // else leaves live in the task's scratch
+            own_psi: keep == Keep::Everything || self.root.by_class && l == tree.levels.len(),
         };
-        let work = below.rows() * a_wide * c_wide;
-        for_each_task(work, level.grouped(tasks), |group| level.group_up(group));
+        let (lower, upper) = (&mut lower[l - 1], &mut upper[0]);
+        level.fit_buffers(lower, upper);
+        let tasks = level.tasks(lower, upper);
+        let work = level.below.rows() * level.a_padded() * level.c_padded();
+        for_each_task(work, level.grouped(tasks), |group| level.forward(group));
     }
 }
 
-/// A level on its way up, as its tasks see it.
-struct Below<'a> {
+/// A level in a forward pass, as its tasks see it.
+struct LevelForward<'a> {
     t: usize,
     l: usize,
     tree: &'a Tree,
     prepared: &'a Prepared,
     batch: &'a Batch,
-    layer: &'a Layer,
+    below: &'a ActiveLayer,
+    above: &'a ActiveLayer,
     words: usize,
-    own_phi: bool,
-    own_psi: bool,
+    own_phi: bool, // φ of the children is kept in the layer's buffer
+    own_psi: bool, // the same for ψ
 }
 
-impl Below<'_> {
+impl LevelForward<'_> {
+    /// Padded channels of the children.
+    fn a_padded(&self) -> usize {
+        padded(self.tree.channels(self.l - 1))
+    }
+
+    /// Padded channels of the window.
+    fn c_padded(&self) -> usize {
+        padded(self.tree.channels(self.l))
+    }
+
+    /// Numbers of a child's row of φ in the layer's buffer.
+    fn phi_width(&self) -> usize {
+        if self.own_phi { self.a_padded() } else { 0 }
+    }
+
+    /// Numbers of a child's row of ψ in the layer's buffer.
+    fn psi_width(&self) -> usize {
+        if self.own_psi { self.c_padded() } else { 0 }
+    }
+
+    /// Makes the buffers of both layers long enough.
+    fn fit_buffers(&self, lower: &mut Buffers, upper: &mut Buffers) {
+        let (below, above) = (self.below.rows(), self.above.rows());
+        fit(&mut lower.phi, below * self.phi_width());
+        fit(&mut lower.psi, below * self.psi_width());
+        fit(&mut lower.log_scale, below);
+        fit(&mut lower.underflow_bound, below);
+        fit(&mut upper.phi, above * self.c_padded());
+        fit(&mut upper.log_scale, above);
+        fit(&mut upper.underflow_bound, above);
+        fit(&mut upper.inverse, above);
+    }
+
+    /// Cuts the buffers into tasks, by window and word.
+    fn tasks<'b>(&self, lower: &'b mut Buffers, upper: &'b mut Buffers) -> Vec<Task<'b>> {
+        let (below, above) = (self.below, self.above);
+        let phi = cut_tasks(&mut lower.phi, below, self.phi_width());
+        let psi = cut_tasks(&mut lower.psi, below, self.psi_width());
+        let log_scale = cut_tasks(&mut lower.log_scale, below, 1);
+        let bound = cut_tasks(&mut lower.underflow_bound, below, 1);
+        let out = cut_nodes(&mut upper.phi, above, self.c_padded());
+        let out_scale = cut_nodes(&mut upper.log_scale, above, 1);
+        let out_bound = cut_nodes(&mut upper.underflow_bound, above, 1);
+        let out_inverse = cut_nodes(&mut upper.inverse, above, 1);
+        let lower = phi.into_iter().zip(psi).zip(log_scale).zip(bound);
+        let upper = out.into_iter().zip(out_scale).zip(out_bound);
+        let both = lower.zip(upper.zip(out_inverse)).enumerate();
+        let task = |(key, (lower, upper))| {
+            let (((phi, psi), log_scale), underflow_bound) = lower;
+            let (((out, out_scale), out_bound), inverse) = upper;
+            Task {
+                node: key / self.words,
+                word: key % self.words,
+                mask: above.mask[key],
+                phi,
+                log_scale,
+                underflow_bound,
+                psi,
+                out,
+                scales: Scales {
+                    log_scale: out_scale,
+                    underflow_bound: out_bound,
+                    inverse,
+                },
+            }
+        };
+        both.map(task).collect()
+    }
+
     /// Tasks by window, where tiles mix them: a matrix is cut once for all samples of a group. As many groups as keep
     /// the threads busy.
     fn grouped<'b>(&self, tasks: Vec<Task<'b>>) -> Vec<Vec<Task<'b>>> {
-        const MOST: usize = 4; // of a group, so that its rows stay in the cache
-        let mut each = if self.prepared.levels[self.t][self.l - 1].on_tiles() {
-            MOST.min(self.words)
-        } else {
-            1
-        };
+        const MAX: usize = 4; // of a group, so that its rows stay in the cache
+        let on_tiles = self.prepared.levels[self.t][self.l - 1].on_tiles();
+        let mut each = if on_tiles { MAX.min(self.words) } else { 1 };
         while each > 1 && tasks.len() / each < 2 * rayon::current_num_threads() {
             each /= 2;
         }
         let mut groups: Vec<Vec<Task<'_>>> = Vec::new();
-        for task in tasks.into_iter().filter(|task| !task.lost.is_empty()) {
-            match groups
-                .last_mut()
-                .filter(|group| group[0].node == task.node && group.len() < each)
-            {
+        let not_empty = |task: &Task<'_>| !task.underflow_bound.is_empty();
+        for task in tasks.into_iter().filter(not_empty) {
+            let last = groups.last_mut();
+            match last.filter(|group| group[0].node == task.node && group.len() < each) {
                 Some(group) => group.push(task),
                 None => groups.push(vec![task]),
             }
@@ -163,139 +190,183 @@ impl Below<'_> {
         groups
     }
 
-    /// Leaves (at the first level), mixing, product. Where nothing is kept and a child has all samples or none, its
-    /// mixing multiplies straight into φ of the window, and ψ never exists.
-    fn group_up(&self, group: Vec<Task<'_>>) {
-        let Self { l, tree, layer, .. } = *self;
-        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
-        let nodes = &tree.levels[l - 1].children[group[0].node];
-        let children =
-            |task: &Task<'_>| children_of(tree, l, layer, self.words, task.node, task.word);
-        let children: Vec<Vec<Child>> = group.iter().map(children).collect();
-        let there: Vec<usize> = (0..nodes.len())
-            .filter(|&k| children.iter().any(|of| of[k].mask != 0))
-            .collect();
-        let whole = |&k: &usize| {
-            group
-                .iter()
-                .zip(&children)
-                .all(|(task, of)| of[k].mask == task.mask)
-        };
-        let straight = !self.own_psi && there.len() <= GROUP && there.iter().all(whole);
-        SCRATCH.with_borrow_mut(|(leaf_rows, psi_rows)| {
+    /// Leaves (at the first level), mixing, product.
+    fn forward(&self, group: Vec<Task<'_>>) {
+        let window = WindowForward::new(self, &group);
+        SCRATCH.with_borrow_mut(|scratch| {
             let mut group: Vec<Task<'_>> = group;
-            if !self.own_phi {
-                let rows = lend(leaf_rows, &group, a_wide);
-                group
-                    .iter_mut()
-                    .zip(rows)
-                    .for_each(|(task, rows)| task.phi = rows);
+            window.lend(&mut group, scratch);
+            for index in 0..window.present.len() {
+                window.mix_child(&mut group, index);
             }
-            if !self.own_psi && !straight {
-                let rows = lend(psi_rows, &group, c_wide);
-                group
-                    .iter_mut()
-                    .zip(rows)
-                    .for_each(|(task, rows)| task.psi = rows);
-            }
-            for (index, &k) in there.iter().enumerate() {
-                let then = if index == 0 || !straight {
-                    Then::Replace
-                } else {
-                    Then::Multiply
-                };
-                let mut parts = Vec::with_capacity(group.len());
-                for (task, child) in group.iter_mut().zip(children.iter().map(|of| of[k])) {
-                    let count = child.mask.count_ones() as usize;
-                    let rows = child.first..child.first + count;
-                    let phi = &mut task.phi[rows.start * a_wide..rows.end * a_wide];
-                    if l == 1 {
-                        let (log_scale, lost) = (
-                            &mut task.log_scale[rows.clone()],
-                            &mut task.lost[rows.clone()],
-                        );
-                        self.leaf_rows(
-                            nodes[k] as usize,
-                            task.word,
-                            child.mask,
-                            phi,
-                            log_scale,
-                            lost,
-                        );
-                    }
-                    let psi = if straight {
-                        &mut *task.out
-                    } else {
-                        &mut task.psi[rows.start * c_wide..]
-                    };
-                    parts.push(Raised { count, phi, psi });
-                }
-                let matrix = tree.levels[l - 1].weight_of[nodes[k] as usize] as usize;
-                self.prepared.levels[self.t][l - 1].upward_into(arch(), matrix, &mut parts, then);
-            }
-            for (task, children) in group.into_iter().zip(&children) {
-                let (log_scale, lost) = (&*task.log_scale, &*task.lost);
-                let (width, mask, psi, phi, scales) =
-                    (c_wide, task.mask, &*task.psi, task.out, task.scales);
-                if straight {
-                    let children = &there.iter().map(|&k| children[k]).collect::<Vec<_>>();
-                    arch().dispatch(product::Rescale {
-                        width,
-                        children,
-                        log_scale,
-                        lost,
-                        phi,
-                        scales,
-                    });
-                } else {
-                    arch().dispatch(product::Upward {
-                        width,
-                        children,
-                        mask,
-                        psi,
-                        log_scale,
-                        lost,
-                        phi,
-                        scales,
-                    });
-                }
-            }
+            window.multiply(group);
         });
     }
 
-    fn leaf_rows(
-        &self,
-        j: usize,
-        word: usize,
-        mask: u64,
-        phi: &mut [f32],
-        log_scale: &mut [f64],
-        lost: &mut [f32],
-    ) {
+    /// φ of leaf j for the samples of one word.
+    fn leaf_rows(&self, j: usize, word: usize, mask: u64, rows: LeafRows<'_>) {
         let position = &self.tree.positions[j];
-        let table = &self.prepared.tables[self.t][position.family as usize];
-        let (batch, first_sample) = (self.batch, word * CHUNK);
-        arch().dispatch(leaf_kernel::Upward {
-            table,
+        arch().dispatch(LeafForward {
+            kernel: &self.prepared.leaves[self.t][position.family as usize],
             position,
-            batch,
-            first_sample,
+            batch: self.batch,
+            first_sample: word * CHUNK,
             mask,
-            phi,
-            log_scale,
-            lost,
+            phi: rows.phi,
+            log_scale: rows.log_scale,
+            underflow_bound: rows.underflow_bound,
         });
     }
 }
 
-// Leaves and ψ of a task that keeps neither. One for each thread: rayon would make new ones for every split of its work.
-thread_local! {
-    static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+/// The rows of one leaf.
+struct LeafRows<'a> {
+    phi: &'a mut [f32],
+    log_scale: &'a mut [f64],
+    underflow_bound: &'a mut [f32],
 }
 
-/// Rows of scratch for each task, as wide as told.
+/// A window of nodes and some chunks of samples, which are mixed together.
+struct WindowForward<'a> {
+    level: &'a LevelForward<'a>,
+    nodes: &'a [u32],
+    children: Vec<Vec<Child>>, // by task, child
+    present: Vec<usize>,       // children that some sample has
+    /// Nothing is kept, and every child has all samples or none: then mixing multiplies straight into φ of the window,
+    /// and ψ never exists.
+    straight: bool,
+}
+
+impl<'a> WindowForward<'a> {
+    fn new(level: &'a LevelForward<'a>, group: &[Task<'_>]) -> Self {
+        let &LevelForward {
+            l,
+            tree,
+            below,
+            words,
+            ..
+        } = level;
+        let nodes = &tree.levels[l - 1].children[group[0].node];
+        let of_task = |task: &Task<'_>| children_of(tree, l, below, words, task.node, task.word);
+        let children: Vec<Vec<Child>> = group.iter().map(of_task).collect();
+        let is_present = |&k: &usize| children.iter().any(|of| of[k].mask != 0);
+        let present: Vec<usize> = (0..nodes.len()).filter(is_present).collect();
+        let is_whole = |&k: &usize| {
+            let mut both = group.iter().zip(&children);
+            both.all(|(task, of)| of[k].mask == task.mask)
+        };
+        let straight = !level.own_psi && present.len() <= GROUP && present.iter().all(is_whole);
+        Self {
+            level,
+            nodes,
+            children,
+            present,
+            straight,
+        }
+    }
+
+    /// Gives every task scratch for what it does not keep.
+    fn lend<'b>(&self, group: &mut [Task<'b>], scratch: &'b mut Scratch) {
+        if !self.level.own_phi {
+            let rows = lend(&mut scratch.phi, group, self.level.a_padded());
+            let both = group.iter_mut().zip(rows);
+            both.for_each(|(task, rows)| task.phi = rows);
+        }
+        if !self.level.own_psi && !self.straight {
+            let rows = lend(&mut scratch.psi, group, self.level.c_padded());
+            let both = group.iter_mut().zip(rows);
+            both.for_each(|(task, rows)| task.psi = rows);
+        }
+    }
+
+    /// ψ of one child (or its factor of φ), for all tasks at once.
+    fn mix_child(&self, group: &mut [Task<'_>], index: usize) {
+        let level = self.level;
+        let (a_padded, c_padded) = (level.a_padded(), level.c_padded());
+        let k = self.present[index];
+        let node = self.nodes[k] as usize;
+        let mut parts = Vec::with_capacity(group.len());
+        for (task, child) in group.iter_mut().zip(self.children.iter().map(|of| of[k])) {
+            let count = child.mask.count_ones() as usize;
+            let rows = child.first..child.first + count;
+            let phi = &mut task.phi[rows.start * a_padded..rows.end * a_padded];
+            if level.l == 1 {
+                let rows = LeafRows {
+                    phi: &mut *phi,
+                    log_scale: &mut task.log_scale[rows.clone()],
+                    underflow_bound: &mut task.underflow_bound[rows.clone()],
+                };
+                level.leaf_rows(node, task.word, child.mask, rows);
+            }
+            let psi = if self.straight {
+                &mut *task.out
+            } else {
+                &mut task.psi[rows.start * c_padded..]
+            };
+            parts.push(ForwardRows { count, phi, psi });
+        }
+        let multiply = self.straight && index > 0;
+        let then = if multiply {
+            Then::Multiply
+        } else {
+            Then::Replace
+        };
+        let matrix = level.tree.levels[level.l - 1].weight_of[node] as usize;
+        let simplex = &level.prepared.levels[level.t][level.l - 1];
+        simplex.forward_into(arch(), matrix, &mut parts, then);
+    }
+
+    /// φ of the window.
+    fn multiply(&self, group: Vec<Task<'_>>) {
+        let width = self.level.c_padded();
+        for (task, children) in group.into_iter().zip(&self.children) {
+            let (log_scale, underflow_bound) = (&*task.log_scale, &*task.underflow_bound);
+            let (phi, scales) = (task.out, task.scales);
+            if self.straight {
+                let children = &self
+                    .present
+                    .iter()
+                    .map(|&k| children[k])
+                    .collect::<Vec<_>>();
+                arch().dispatch(Rescale {
+                    width,
+                    children,
+                    log_scale,
+                    underflow_bound,
+                    phi,
+                    scales,
+                });
+            } else {
+                arch().dispatch(ProductForward {
+                    width,
+                    children,
+                    mask: task.mask,
+                    psi: task.psi,
+                    log_scale,
+                    underflow_bound,
+                    phi,
+                    scales,
+                });
+            }
+        }
+    }
+}
+
+/// Leaves and ψ of a task that keeps neither.
+struct Scratch {
+    phi: Vec<f32>,
+    psi: Vec<f32>,
+}
+
+// One for each thread: rayon would make new ones for every split of its work.
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { phi: Vec::new(), psi: Vec::new() }) };
+}
+
+/// ActiveNodes of scratch for each task, of this width.
 fn lend<'a>(scratch: &'a mut Vec<f32>, group: &[Task<'_>], width: usize) -> Vec<&'a mut [f32]> {
-    let lengths: Vec<usize> = group.iter().map(|task| task.lost.len() * width).collect();
+    let length = |task: &Task<'_>| task.underflow_bound.len() * width;
+    let lengths: Vec<usize> = group.iter().map(length).collect();
     fit(scratch, lengths.iter().sum());
     cut(scratch, lengths.into_iter())
 }

@@ -1,8 +1,8 @@
 //! What a GPU returns of a forward pass.
 
-/// What a pass up leaves behind on a GPU.
+/// What a forward pass leaves behind on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Upward {
+pub enum Outputs {
     /// Class scores.
     Scores,
     /// φ of every layer too.
@@ -11,17 +11,17 @@ pub enum Upward {
     Flows,
 }
 
-/// What a GPU says about a batch.
+/// The scores of a batch as a GPU returns them.
 #[derive(Clone, Debug, Default)]
-pub struct Scores {
+pub struct GpuScores {
     /// log P(x|y), (B, K).
     pub score: Vec<f64>,
     /// P(x|y) but for a constant, (B, K).
     pub psi: Vec<f32>,
-    /// What underflow may have taken from it, (B).
-    pub lost: Vec<f32>,
+    /// What underflow may have taken from it, at most, (B).
+    pub underflow_bound: Vec<f32>,
     /// The part of each P(x|y) that underflow may have taken, (B, K); empty where that follows from the two above.
-    pub doubt: Vec<f32>,
+    pub relative_bound: Vec<f32>,
     /// Scale of each tree's top, (B, trees).
     pub factor: Vec<f32>,
 }

@@ -1,18 +1,18 @@
-//! The circuit up in f64, for rows whose classes lie further apart than the mantissas of f32 reach.
+//! The forward pass in f64, for rows whose classes lie further apart than the mantissas of f32 reach.
 //!
 //! The same scaled numbers as in `product.rs`, with mantissas down to 10⁻²⁹⁰ instead of 10⁻³⁴: on clean digits a few rows
-//! in a hundred need them, because the scores of *all* classes are to be right. Four rows go up together, so that a
-//! weight is read once for all of them. What even f64 cannot hold is left to `log_circuit.rs`.
+//! in a hundred need them, because the scores of *all* classes are to be right. Four rows are computed together, so that a
+//! weight is read once for all of them. What even f64 cannot hold is left to `log_space.rs`.
 
 use crate::arithmetic::matmul::{PANEL, arch};
 use crate::layers::leaf::{Family, log_leaf};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::rows::batch::Batch;
-use crate::structure::{ClassRows, Position, Structure, Tree};
+use crate::structure::{ClassRows, Level, Position, Structure, Tree};
 use rayon::prelude::*;
 
-/// Rows that go up together.
+/// Rows that are computed together.
 const ROWS: usize = 4;
 
 /// Mantissas below this are not trusted.
@@ -26,48 +26,34 @@ type Lane = [f64; ROWS];
 
 /// A node: mantissas of every channel, their log-scale, and a bound on what underflow may have taken from any of them.
 #[derive(Clone, Debug)]
-struct Node {
+struct NodeF64 {
     phi: Vec<Lane>,
     log_scale: Lane,
-    lost: Lane,
+    underflow_bound: Lane,
 }
 
 /// All weights in f64.
 #[derive(Clone, Debug)]
-pub struct Wide {
-    trees: Vec<Vec<Matrices>>,
+pub struct ScaledF64 {
+    trees: Vec<Vec<MatricesF64>>,
     classes: Vec<f64>, // (K, tops of all trees)
 }
 
 /// W of one level, (matrices, panels, A, [`PANEL`]); rows that fill a panel up are zero.
 #[derive(Clone, Debug)]
-struct Matrices {
+struct MatricesF64 {
     columns: usize,
     length: usize, // of one matrix
     weights: Vec<f64>,
 }
 
-impl Matrices {
+impl MatricesF64 {
     fn new(mixing: &Mixing) -> Self {
-        let (columns, length) = (
-            mixing.columns,
-            mixing.columns * mixing.rows.next_multiple_of(PANEL),
-        );
+        let columns = mixing.columns;
+        let length = columns * mixing.rows.next_multiple_of(PANEL);
         let mut weights = vec![0.0; mixing.matrices * length];
-        weights
-            .par_chunks_mut(length)
-            .enumerate()
-            .for_each(|(matrix, weights)| {
-                for c in 0..mixing.rows {
-                    let place = c / PANEL * PANEL * columns + c % PANEL;
-                    let row = mixing.log_row(matrix, c);
-                    weights[place..]
-                        .iter_mut()
-                        .step_by(PANEL)
-                        .zip(row)
-                        .for_each(|(to, log)| *to = log.exp());
-                }
-            });
+        let matrices = weights.par_chunks_mut(length).enumerate();
+        matrices.for_each(|(matrix, weights)| fill_matrix(mixing, matrix, weights));
         Self {
             columns,
             length,
@@ -80,21 +66,17 @@ impl Matrices {
     }
 }
 
-impl Wide {
+impl ScaledF64 {
     /// Normalises all logits.
     pub fn new(s: &Structure, weights: &Weights) -> Self {
-        let row = |y: usize| match s.class_rows {
-            ClassRows::Mixing => weights
-                .classes
-                .log_row(0, y)
-                .into_iter()
-                .map(f64::exp)
-                .collect(),
-            ClassRows::Identity => (0..s.classes)
-                .map(|a| f64::from(a == y))
-                .collect::<Vec<_>>(),
+        let exponentials = |logs: Vec<f64>| logs.into_iter().map(f64::exp).collect();
+        let row = |y: usize| -> Vec<f64> {
+            match s.class_rows {
+                ClassRows::Mixing => exponentials(weights.classes.log_row(0, y)),
+                ClassRows::Identity => (0..s.classes).map(|a| f64::from(a == y)).collect(),
+            }
         };
-        let levels = |tree: &TreeWeights| tree.levels.iter().map(Matrices::new).collect();
+        let levels = |tree: &TreeWeights| tree.levels.iter().map(MatricesF64::new).collect();
         Self {
             trees: weights.trees.iter().map(levels).collect(),
             classes: (0..s.classes).flat_map(row).collect(),
@@ -109,102 +91,125 @@ impl Wide {
         batch: &Batch,
         samples: &[usize],
     ) -> Vec<Option<Vec<f64>>> {
-        let chunk = |samples: &[usize]| {
-            let frames: [&[f32]; ROWS] =
-                std::array::from_fn(|r| batch.row(samples[r.min(samples.len() - 1)]));
-            let trees = s.trees.iter().zip(&weights.trees).zip(&self.trees);
-            let top = |((tree, weights), levels): ((&Tree, &TreeWeights), &Vec<Matrices>)| {
-                climb(tree, &weights.families, levels, &frames)
-            };
-            let tops: Vec<Node> = trees.map(top).collect();
-            (0..samples.len())
-                .map(|r| self.root(s.classes, &tops, r))
-                .collect::<Vec<_>>()
-        };
-        samples.par_chunks(ROWS).flat_map_iter(chunk).collect()
+        let chunks = samples.par_chunks(ROWS);
+        let scores = |samples: &[usize]| self.chunk_scores(s, weights, batch, samples);
+        chunks.flat_map_iter(scores).collect()
+    }
+
+    /// The same for at most [`ROWS`] samples; the last stands in for those that are not there.
+    fn chunk_scores(
+        &self,
+        s: &Structure,
+        weights: &Weights,
+        batch: &Batch,
+        samples: &[usize],
+    ) -> Vec<Option<Vec<f64>>> {
+        let last = samples.len() - 1;
+        let frames: [&[f32]; ROWS] = std::array::from_fn(|r| batch.row(samples[r.min(last)]));
+        let mut tops = Vec::with_capacity(s.trees.len());
+        for (t, tree) in s.trees.iter().enumerate() {
+            let families = &weights.trees[t].families;
+            tops.push(forward_tree(tree, families, &self.trees[t], &frames));
+        }
+        let rows = 0..samples.len();
+        rows.map(|r| self.root(s.classes, &tops, r)).collect()
     }
 
     /// Class scores of row r from the tops of all trees.
-    fn root(&self, classes: usize, tops: &[Node], r: usize) -> Option<Vec<f64>> {
+    fn root(&self, classes: usize, tops: &[NodeF64], r: usize) -> Option<Vec<f64>> {
         let scale = tops
             .iter()
             .map(|top| top.log_scale[r])
             .fold(f64::NEG_INFINITY, f64::max);
-        let factor = |top: &Node| (top.log_scale[r] - scale).exp();
+        let factor = |top: &NodeF64| (top.log_scale[r] - scale).exp();
         let phi: Vec<f64> = tops
             .iter()
             .flat_map(|top| top.phi.iter().map(move |phi| phi[r] * factor(top)))
             .collect();
-        let lost = tops
+        let underflow_bound = tops
             .iter()
-            .map(|top| top.lost[r] * factor(top))
+            .map(|top| top.underflow_bound[r] * factor(top))
             .sum::<f64>()
             + TINY;
         let rows = self.classes.chunks_exact(self.classes.len() / classes);
         let psi: Vec<f64> = rows
             .map(|row| row.iter().zip(&phi).map(|(w, phi)| w * phi).sum())
             .collect();
-        let trusted = psi.iter().all(|&psi| lost <= TOLERANCE * psi); // not if NaN
+        let trusted = psi.iter().all(|&psi| underflow_bound <= TOLERANCE * psi); // not if NaN
         trusted.then(|| psi.iter().map(|psi| psi.ln() + scale).collect())
     }
 }
 
+/// W of one matrix, into panels.
+fn fill_matrix(mixing: &Mixing, matrix: usize, weights: &mut [f64]) {
+    for c in 0..mixing.rows {
+        let place = c / PANEL * PANEL * mixing.columns + c % PANEL;
+        let to = weights[place..].iter_mut().step_by(PANEL);
+        to.zip(mixing.log_row(matrix, c))
+            .for_each(|(to, log)| *to = log.exp());
+    }
+}
+
 /// The top of one tree.
-fn climb(tree: &Tree, families: &[Family], levels: &[Matrices], frames: &[&[f32]; ROWS]) -> Node {
+fn forward_tree(
+    tree: &Tree,
+    families: &[Family],
+    levels: &[MatricesF64],
+    frames: &[&[f32]; ROWS],
+) -> NodeF64 {
     let leaf = |position: &Position| {
-        leaf(
-            &families[position.family as usize],
-            &position.inputs,
-            frames,
-        )
+        let family = &families[position.family as usize];
+        leaf(family, &position.inputs, frames)
     };
-    let mut below: Vec<Node> = tree.positions.iter().map(leaf).collect();
+    let mut below: Vec<NodeF64> = tree.positions.iter().map(leaf).collect();
     for (level, matrices) in tree.levels.iter().zip(levels) {
-        let window = |children: &Vec<u32>| {
-            let mut node = Node {
-                phi: vec![[1.0; ROWS]; level.channels],
-                log_scale: [0.0; ROWS],
-                lost: [0.0; ROWS],
-            };
-            for &j in children {
-                let child = &below[j as usize];
-                let psi = mix(
-                    matrices.panels(level.weight_of[j as usize] as usize),
-                    &child.phi,
-                    level.channels,
-                );
-                node.phi
-                    .iter_mut()
-                    .zip(&psi)
-                    .for_each(|(phi, psi)| (0..ROWS).for_each(|r| phi[r] *= psi[r]));
-                (0..ROWS).for_each(|r| node.log_scale[r] += child.log_scale[r]);
-                (0..ROWS).for_each(|r| node.lost[r] += child.lost[r] + TINY);
-                node.rescale();
-            }
-            node
-        };
-        below = level.children.iter().map(window).collect();
+        let windows = level.children.iter();
+        below = windows
+            .map(|own| join(level, matrices, own, &below))
+            .collect();
     }
     below.swap_remove(0)
 }
 
-impl Node {
+/// φ of a window: the product of its children, each mixed.
+fn join(level: &Level, matrices: &MatricesF64, children: &[u32], below: &[NodeF64]) -> NodeF64 {
+    let mut node = NodeF64 {
+        phi: vec![[1.0; ROWS]; level.channels],
+        log_scale: [0.0; ROWS],
+        underflow_bound: [0.0; ROWS],
+    };
+    for j in children.iter().map(|&j| j as usize) {
+        let (child, panels) = (&below[j], matrices.panels(level.weight_of[j] as usize));
+        let psi = mix(panels, &child.phi, level.channels);
+        for (phi, psi) in node.phi.iter_mut().zip(&psi) {
+            (0..ROWS).for_each(|r| phi[r] *= psi[r]);
+        }
+        for r in 0..ROWS {
+            node.log_scale[r] += child.log_scale[r];
+            node.underflow_bound[r] += child.underflow_bound[r] + TINY;
+        }
+        node.rescale();
+    }
+    node
+}
+
+impl NodeF64 {
     /// Divides every row by its largest mantissa.
     fn rescale(&mut self) {
         for r in 0..ROWS {
             let top = self.phi.iter().fold(0.0f64, |top, phi| top.max(phi[r]));
             if top < f64::MIN_POSITIVE {
-                self.lost[r] = f64::INFINITY;
+                self.underflow_bound[r] = f64::INFINITY;
                 continue;
             }
             self.phi.iter_mut().for_each(|phi| phi[r] /= top);
             self.log_scale[r] += top.ln();
-            self.lost[r] /= top;
+            self.underflow_bound[r] /= top;
         }
     }
 }
 
-fn leaf(family: &Family, inputs: &[u32], frames: &[&[f32]; ROWS]) -> Node {
+fn leaf(family: &Family, inputs: &[u32], frames: &[&[f32]; ROWS]) -> NodeF64 {
     let log = |d: usize| frames.map(|frame| log_leaf(family, inputs, frame, d));
     let mut phi: Vec<Lane> = (0..family.components).map(log).collect();
     let top: Lane = std::array::from_fn(|r| {
@@ -213,11 +218,11 @@ fn leaf(family: &Family, inputs: &[u32], frames: &[&[f32]; ROWS]) -> Node {
     });
     phi.iter_mut()
         .for_each(|log| *log = std::array::from_fn(|r| (log[r] - top[r]).exp()));
-    let lost = top.map(|top| if top.is_finite() { TINY } else { f64::INFINITY });
-    Node {
+    let underflow_bound = top.map(|top| if top.is_finite() { TINY } else { f64::INFINITY });
+    NodeF64 {
         phi,
         log_scale: top,
-        lost,
+        underflow_bound,
     }
 }
 

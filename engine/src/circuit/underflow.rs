@@ -1,9 +1,9 @@
-//! Which samples underflow may have spoilt, and their scores once more, in f64 or in log space.
+//! Which samples need a recheck because f32 may have underflown, and their scores in f64 or in log space.
 
 use crate::circuit::activations::Activations;
-use crate::circuit::scaled_f64::Wide;
+use crate::circuit::log_space::{Join, LogCircuit, LogValues};
+use crate::circuit::scaled_f64::ScaledF64;
 use crate::layers::weights::Weights;
-use crate::reference::{self, LogWeights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
 use rayon::prelude::*;
@@ -12,75 +12,92 @@ use std::sync::OnceLock;
 /// Underflow may cost a reported log-likelihood this much, relative, before the sample is computed again in f64.
 const SCORE_TOLERANCE: f32 = 1e-6;
 
-/// Underflow in one sample may move the gradient of its batch, a mean over samples, by this much of a seed before the
-/// sample is computed again in f64.
+/// Underflow in one sample may move the gradient of its batch, a mean over samples, by this much of an output gradient
+/// before the sample is computed again in f64.
 const GRADIENT_TOLERANCE: f64 = 1e-3;
 
-/// The weights of a model as the guard of its scores reads them, made when first needed: for a large model that takes
+/// The weights of one model in f64 and in log space. They are made when first needed: for a large model that takes
 /// longer than a sample does.
 #[derive(Default)]
-pub struct ScoreGuard {
-    wide: OnceLock<Wide>,
-    logs: OnceLock<LogWeights>,
+pub struct UnderflowFallback {
+    scaled_f64: OnceLock<ScaledF64>,
+    log_circuit: OnceLock<LogCircuit>,
+}
+
+impl UnderflowFallback {
+    /// The weights in log space.
+    pub fn log_circuit(&self, s: &Structure, weights: &Weights) -> &LogCircuit {
+        self.log_circuit.get_or_init(|| LogCircuit::new(s, weights))
+    }
+
+    /// log P(x_o|y), (K), of some samples of a batch: in f64, and in log space where that underflows too.
+    pub fn scores(
+        &self,
+        s: &Structure,
+        weights: &Weights,
+        batch: &Batch,
+        samples: &[usize],
+    ) -> Vec<Vec<f64>> {
+        if samples.is_empty() {
+            return Vec::new();
+        }
+        let scaled_f64 = self.scaled_f64.get_or_init(|| ScaledF64::new(s, weights));
+        let scores = scaled_f64.scores(s, weights, batch, samples);
+        let in_log_space = |values: &mut LogValues, b: usize| {
+            let circuit = self.log_circuit(s, weights);
+            circuit.forward(s, batch.row(b), Join::Sum, values);
+            circuit.scores(s, values)
+        };
+        let exact = |values: &mut LogValues, (&b, scores): (&usize, Option<Vec<f64>>)| {
+            scores.unwrap_or_else(|| in_log_space(values, b))
+        };
+        let samples = samples.par_iter().zip(scores);
+        samples.map_init(LogValues::default, exact).collect()
+    }
 }
 
 impl Activations {
-    /// Computes doubtful samples again in f64, in log space where that is too narrow too. Call after
-    /// [`Activations::upward`] where scores are reported.
-    pub fn guard_scores(
+    /// Computes the scores of samples that need a recheck again. Call after [`Activations::forward`] where scores are
+    /// reported.
+    pub fn recheck_scores(
         &mut self,
         s: &Structure,
         weights: &Weights,
-        guard: &ScoreGuard,
+        fallback: &UnderflowFallback,
         batch: &Batch,
     ) {
-        let doubtful = self.doubtful(s.classes);
-        if doubtful.is_empty() {
-            return;
-        }
-        let exact = |&b: &usize| {
-            let logs = guard.logs.get_or_init(|| LogWeights::new(s, weights));
-            reference::upward(s, weights, logs, batch.row(b), &|_, _, _| false).log_likelihood
-        };
-        let wide = guard
-            .wide
-            .get_or_init(|| Wide::new(s, weights))
-            .scores(s, weights, batch, &doubtful);
-        let scores = doubtful
-            .par_iter()
-            .zip(wide)
-            .map(|(b, wide)| wide.unwrap_or_else(|| exact(b)));
-        let scores: Vec<Vec<f64>> = scores.collect();
-        for (b, scores) in doubtful.iter().zip(scores) {
+        let samples = self.scores_to_recheck(s.classes);
+        let scores = fallback.scores(s, weights, batch, &samples);
+        for (b, scores) in samples.iter().zip(scores) {
             self.root.log_likelihood[b * s.classes..(b + 1) * s.classes].copy_from_slice(&scores);
         }
-        self.recomputed = doubtful.len();
+        self.recomputed = samples.len();
     }
 
-    /// Samples of which some class score may have been spoilt by underflow.
-    pub fn doubtful(&self, classes: usize) -> Vec<usize> {
-        let spoilt = |&b: &usize| {
-            !self
-                .class_doubts(classes, b)
-                .iter()
-                .all(|&doubt| doubt <= SCORE_TOLERANCE)
-        }; // or NaN
-        (0..self.samples).filter(spoilt).collect()
-    }
-
-    /// Samples whose derivative underflow may have spoilt. `seeds` (B, K) are `∂/∂ log P(X|y)`: a class that hardly
-    /// counts in the objective hardly counts here.
-    pub fn doubtful_gradients(&self, classes: usize, seeds: &[f32]) -> Vec<usize> {
-        let spoilt = |&b: &usize| {
-            let seeds = seeds[b * classes..(b + 1) * classes]
-                .iter()
-                .zip(self.class_doubts(classes, b));
-            let harm = seeds
-                .filter(|(seed, _)| **seed != 0.0)
-                .map(|(seed, doubt)| f64::from(seed.abs() * doubt));
-            let harm: f64 = harm.sum();
-            harm.is_nan() || harm > GRADIENT_TOLERANCE
+    /// Samples of which some class score may have lost too much to underflow.
+    pub fn scores_to_recheck(&self, classes: usize) -> Vec<usize> {
+        let is_exact = |b: usize| {
+            let bounds = self.class_underflow_bounds(classes, b).iter();
+            bounds.copied().all(|bound| bound <= SCORE_TOLERANCE) // not if NaN
         };
-        (0..self.samples).filter(spoilt).collect()
+        (0..self.samples).filter(|&b| !is_exact(b)).collect()
+    }
+
+    /// Samples whose derivative may have lost too much to underflow. `output_gradients` (B, K) are `∂/∂ log P(X|y)`: a
+    /// class that hardly counts in the objective hardly counts here.
+    pub fn gradients_to_recheck(&self, classes: usize, output_gradients: &[f32]) -> Vec<usize> {
+        let harm = |b: usize| -> f64 {
+            let gradients = &output_gradients[b * classes..(b + 1) * classes];
+            let both = gradients
+                .iter()
+                .zip(self.class_underflow_bounds(classes, b));
+            both.filter(|(gradient, _)| **gradient != 0.0)
+                .map(|(gradient, bound)| f64::from(gradient.abs() * bound))
+                .sum()
+        };
+        let needs_recheck = |harm: f64| harm.is_nan() || harm > GRADIENT_TOLERANCE;
+        (0..self.samples)
+            .filter(|&b| needs_recheck(harm(b)))
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Stands in for the GPU where the feature `cuda` is not built in: there is none.
 
-use crate::circuit::outputs::{Scores, Upward};
+use crate::circuit::outputs::{GpuScores, Outputs};
 use crate::device::Precision;
 use crate::error::{Error, Result};
 use crate::layers::weights::{Prepared, Weights};
@@ -38,11 +38,11 @@ impl Scoring {
         none()
     }
 
-    pub fn lay(&mut self, _: &Batch) -> Result<()> {
+    pub fn load(&mut self, _: &Batch) -> Result<()> {
         none()
     }
 
-    pub fn queue(&mut self, _: Upward) -> Result<()> {
+    pub fn queue(&mut self, _: Outputs) -> Result<()> {
         none()
     }
 
@@ -50,7 +50,7 @@ impl Scoring {
         none()
     }
 
-    pub fn scores(&self) -> Result<Scores> {
+    pub fn scores(&self) -> Result<GpuScores> {
         none()
     }
 

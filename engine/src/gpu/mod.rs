@@ -1,6 +1,6 @@
 //! The circuit on an NVIDIA GPU; without the feature `cuda`, a stand-in that reports that there is none.
 //!
-//! Uses: `structure`, `arithmetic`, `rows`, `layers`, `circuit`, `model`.
+//! Uses: `device`, `structure`, `rows`, `layers`, `circuit`.
 
 #[cfg(not(feature = "cuda"))]
 mod disabled;

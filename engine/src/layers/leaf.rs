@@ -8,10 +8,10 @@
 //! discrete    log p(x|d) = log softmax_v(logits_d)[x]
 //! ```
 
-use crate::arithmetic::math::log_sum_exp;
+use crate::arithmetic::math::{argmax, log_sum_exp};
 use crate::structure::{Kind, OUTSIDE};
 
-pub(crate) const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
+const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8; // ½ log 2π
 
 /// The free parameters of one coordinate, for all M components.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,8 +94,7 @@ impl Family {
             Coordinate::Gaussian { mean, .. } => (self.log_density(s, d, mean[d]), mean[d]),
             Coordinate::Discrete { logits } => {
                 let table = log_table(logits, self.components, d);
-                let best = (0..table.len())
-                    .fold(0, |best, v| if table[v] > table[best] { v } else { best });
+                let best = argmax(&table);
                 (table[best], best as f32)
             }
         }
@@ -134,15 +133,28 @@ impl Family {
     }
 }
 
-pub(crate) fn log_table(logits: &[f32], components: usize, d: usize) -> Vec<f64> {
-    let column: Vec<f64> = logits
-        .iter()
-        .skip(d)
-        .step_by(components)
-        .map(|&logit| f64::from(logit))
-        .collect();
-    let norm = log_sum_exp(&column);
-    column.into_iter().map(|logit| logit - norm).collect()
+/// `log p(μ_d | d) = −log σ_d − ½ log 2π`: the largest log-density of a normal component.
+pub(crate) fn log_peak(log_sigma: f32) -> f64 {
+    -f64::from(log_sigma) - HALF_LOG_TAU
+}
+
+/// `log p(x | d)` of one component for each value x, (V): a log-softmax of its logits.
+fn log_table(logits: &[f32], components: usize, d: usize) -> Vec<f64> {
+    let of_component = logits.iter().skip(d).step_by(components);
+    let logits: Vec<f64> = of_component.map(|&logit| logit.into()).collect();
+    let norm = log_sum_exp(&logits);
+    logits.into_iter().map(|logit| logit - norm).collect()
+}
+
+/// The same for all components, (V, M).
+pub(crate) fn log_tables(logits: &[f32], components: usize) -> Vec<f64> {
+    let mut all = vec![0.0; logits.len()];
+    for d in 0..components {
+        let to = all.iter_mut().skip(d).step_by(components);
+        to.zip(log_table(logits, components, d))
+            .for_each(|(to, log)| *to = log);
+    }
+    all
 }
 
 /// `log p(x_o | d)` of one local structure in f64.

@@ -3,9 +3,9 @@
 //! Not the usual expansion into features (x², x, 1) and one small matrix product: that cancels for outliers, and
 //! differences are three operations a coordinate too.
 
-use crate::arithmetic::math::exp;
+use crate::arithmetic::math::{argmax, exp};
 use crate::arithmetic::matmul::padded;
-use crate::layers::leaf::{Coordinate, Family, HALF_LOG_TAU, log_leaf, log_table};
+use crate::layers::leaf::{Coordinate, Family, log_leaf, log_peak, log_tables};
 use crate::layers::product::TINY;
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{OUTSIDE, Position};
@@ -16,23 +16,23 @@ const OUTLIER: f32 = -1000.0;
 
 /// A family as the kernels read it: vectors over components, padded.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct LeafKernel {
     family: Family,
     width: usize,
     start: Vec<f32>, // 0, and −∞ where a component only fills the row up
-    pub(crate) densities: Vec<Density>,
-    normal: Option<Normal>, // where all coordinates are
+    pub(crate) densities: Vec<KernelDensity>,
+    normal: Option<NormalKernel>, // where all coordinates are
 }
 
 /// Normal densities side by side, for rows of which everything is observed.
 #[derive(Clone, Debug)]
-struct Normal {
+struct NormalKernel {
     mean: Vec<f32>,    // (S, padded M)
     inverse: Vec<f32>, // (S, padded M): 1/(σ√2)
     norm: Vec<f32>,    // (padded M): log p at the mean
 }
 
-impl Normal {
+impl NormalKernel {
     fn new(family: &Family, width: usize) -> Option<Self> {
         let mut all = Self {
             mean: vec![],
@@ -54,7 +54,7 @@ impl Normal {
             all.inverse.resize(end, 0.0);
             norm.iter_mut()
                 .zip(log_sigma)
-                .for_each(|(norm, &log)| *norm -= f64::from(log) + HALF_LOG_TAU);
+                .for_each(|(norm, &log)| *norm += log_peak(log));
         }
         all.norm
             .iter_mut()
@@ -72,9 +72,9 @@ impl Normal {
         frame: &[f32],
         row: &mut [S::f32s],
     ) -> bool {
-        const MOST: usize = 16;
-        let mut x = [0.0; MOST];
-        if inputs.len() > MOST {
+        const MAX: usize = 16;
+        let mut x = [0.0; MAX];
+        if inputs.len() > MAX {
             return false;
         }
         let mut seen = true;
@@ -141,7 +141,7 @@ impl Normal {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Density {
+pub(crate) enum KernelDensity {
     Gaussian {
         mean: Vec<f32>,
         inverse: Vec<f32>,
@@ -152,7 +152,7 @@ pub(crate) enum Density {
     }, // (V, padded M)
 }
 
-impl Table {
+impl LeafKernel {
     /// Prepares a family.
     pub fn new(family: &Family) -> Self {
         let (components, width) = (family.components, padded(family.components));
@@ -162,22 +162,18 @@ impl Table {
             row
         };
         let density = |coordinate: &Coordinate| match coordinate {
-            Coordinate::Gaussian { mean, log_sigma } => Density::Gaussian {
+            Coordinate::Gaussian { mean, log_sigma } => KernelDensity::Gaussian {
                 mean: pad(&mut mean.iter().copied()),
                 inverse: pad(&mut log_sigma.iter().map(|&log| (-f64::from(log)).exp() as f32)),
-                norm: pad(&mut log_sigma
-                    .iter()
-                    .map(|&log| (-f64::from(log) - HALF_LOG_TAU) as f32)),
+                norm: pad(&mut log_sigma.iter().map(|&log| log_peak(log) as f32)),
             },
             Coordinate::Discrete { logits } => {
-                let tables: Vec<Vec<f64>> = (0..components)
-                    .map(|d| log_table(logits, components, d))
-                    .collect();
-                let values = logits.len() / components;
-                let rows =
-                    (0..values).flat_map(|v| pad(&mut tables.iter().map(|table| table[v] as f32)));
-                Density::Discrete {
-                    log_prob: rows.collect(),
+                let tables = log_tables(logits, components);
+                let rows = tables.chunks_exact(components);
+                KernelDensity::Discrete {
+                    log_prob: rows
+                        .flat_map(|row| pad(&mut row.iter().map(|&log| log as f32)))
+                        .collect(),
                 }
             }
         };
@@ -189,7 +185,7 @@ impl Table {
             width,
             start,
             densities,
-            normal: Normal::new(family, width),
+            normal: NormalKernel::new(family, width),
         }
     }
 
@@ -215,7 +211,7 @@ impl Table {
             }
             let x = frame[input as usize];
             match density {
-                Density::Gaussian {
+                KernelDensity::Gaussian {
                     mean,
                     inverse,
                     norm,
@@ -234,7 +230,7 @@ impl Table {
                         *to = simd.add_f32s(*to, log_prob);
                     }
                 }
-                Density::Discrete { log_prob } => {
+                KernelDensity::Discrete { log_prob } => {
                     let (table, _) =
                         S::as_simd_f32s(&log_prob[x as usize * self.width..][..self.width]);
                     row.iter_mut()
@@ -249,7 +245,7 @@ impl Table {
     pub fn most_likely(&self, inputs: &[u32], frame: &[f32], row: &mut Vec<f32>) -> usize {
         row.resize(self.width, 0.0);
         self.log_densities(pulp::Scalar::new(), inputs, frame, row);
-        (1..self.family.components).fold(0, |best, d| if row[d] > row[best] { d } else { best })
+        argmax(&row[..self.family.components])
     }
 
     /// The log-scale of a row of log-densities, `None` where no component is finite, and what to subtract from them.
@@ -267,9 +263,10 @@ impl Table {
             .iter()
             .fold(lowest, |top, &value| simd.max_f32s(top, value));
         let top = simd.reduce_max_f32s(tops);
-        match top >= OUTLIER {
-            true => (Some(f64::from(top)), top),
-            false => (self.outlier(inputs, frame, row), 0.0), // also if the top is NaN
+        if top >= OUTLIER {
+            (Some(f64::from(top)), top)
+        } else {
+            (self.outlier(inputs, frame, row), 0.0) // also if the top is NaN
         }
     }
 
@@ -292,9 +289,9 @@ impl Table {
 }
 
 /// Evaluates the rows of one position for the samples of one word.
-pub struct Upward<'a> {
+pub struct LeafForward<'a> {
     /// The leaf family, prepared.
-    pub table: &'a Table,
+    pub kernel: &'a LeafKernel,
     /// The local structure.
     pub position: &'a Position,
     /// The samples, in the frame.
@@ -308,13 +305,13 @@ pub struct Upward<'a> {
     /// (rows).
     pub log_scale: &'a mut [f64],
     /// (rows).
-    pub lost: &'a mut [f32],
+    pub underflow_bound: &'a mut [f32],
 }
 
-impl Upward<'_> {
+impl LeafForward<'_> {
     /// Log-densities of rows of which all N numbers are observed; returns those rows.
     #[inline(always)]
-    fn full_rows<S: Simd, const N: usize>(&mut self, simd: S, normal: &Normal) -> u64 {
+    fn full_rows<S: Simd, const N: usize>(&mut self, simd: S, normal: &NormalKernel) -> u64 {
         let mut full = [(0, [0.0; N]); CHUNK];
         let (mut count, mut rows) = (0, 0);
         for (row, bit) in bits(self.mask).enumerate() {
@@ -335,13 +332,13 @@ impl Upward<'_> {
     }
 }
 
-impl WithSimd for Upward<'_> {
+impl WithSimd for LeafForward<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let (table, inputs) = (self.table, &self.position.inputs);
-        let done = match (&table.normal, inputs.len()) {
+        let (kernel, inputs) = (self.kernel, &self.position.inputs);
+        let done = match (&kernel.normal, inputs.len()) {
             (Some(normal), 1) => self.full_rows::<S, 1>(simd, normal),
             (Some(normal), 2) => self.full_rows::<S, 2>(simd, normal),
             (Some(normal), 3) => self.full_rows::<S, 3>(simd, normal),
@@ -351,17 +348,17 @@ impl WithSimd for Upward<'_> {
         let mut tops = [0.0; CHUNK];
         for (row, bit) in bits(self.mask).enumerate() {
             let frame = self.batch.row(self.first_sample + bit);
-            let phi = &mut self.phi[row * table.width..(row + 1) * table.width];
+            let phi = &mut self.phi[row * kernel.width..(row + 1) * kernel.width];
             if done >> row & 1 == 0 {
-                table.log_densities(simd, inputs, frame, phi);
+                kernel.log_densities(simd, inputs, frame, phi);
             }
-            let (scale, top) = table.scale(simd, inputs, frame, phi);
+            let (scale, top) = kernel.scale(simd, inputs, frame, phi);
             tops[row] = top;
             self.log_scale[row] = scale.unwrap_or(0.0);
-            self.lost[row] = if scale.is_some() { TINY } else { f32::INFINITY };
+            self.underflow_bound[row] = if scale.is_some() { TINY } else { f32::INFINITY };
         }
         let (phi, _) = S::as_mut_simd_f32s(self.phi);
-        for (row, &top) in phi.chunks_exact_mut(table.width / S::F32_LANES).zip(&tops) {
+        for (row, &top) in phi.chunks_exact_mut(kernel.width / S::F32_LANES).zip(&tops) {
             row.iter_mut()
                 .for_each(|value| *value = exp(simd, simd.sub_f32s(*value, simd.splat_f32s(top))));
         }
@@ -398,7 +395,7 @@ mod tests {
     #[test]
     fn rows_equal_the_definition_for_every_pattern_of_holes() {
         let (family, position) = mixed();
-        let table = Table::new(&family);
+        let kernel = LeafKernel::new(&family);
         for (holes, x) in (0..8).flat_map(|holes| [-0.7f32, 80.0, 1e6].map(|x| (holes, x))) {
             let full = [x, 1.0, 2.0];
             let values: Vec<f32> = (0..3)
@@ -411,17 +408,17 @@ mod tests {
                 })
                 .collect();
             let batch = Batch::of_rows(3, &values);
-            let (mut phi, mut log_scale, mut lost) = (vec![0.0; 16], [0.0], [0.0]);
+            let (mut phi, mut log_scale, mut underflow_bound) = (vec![0.0; 16], [0.0], [0.0]);
             let (position, batch) = (&position, &batch);
-            arch().dispatch(Upward {
-                table: &table,
+            arch().dispatch(LeafForward {
+                kernel: &kernel,
                 position,
                 batch,
                 first_sample: 0,
                 mask: 1,
                 phi: &mut phi,
                 log_scale: &mut log_scale,
-                lost: &mut lost,
+                underflow_bound: &mut underflow_bound,
             });
             for d in 0..2 {
                 let exact = log_leaf(&family, &position.inputs, batch.row(0), d);

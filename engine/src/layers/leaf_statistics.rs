@@ -1,7 +1,7 @@
 //! What a leaf family learns from: sums over what was observed, and the gradients that follow from them.
 
 use crate::layers::leaf::{Coordinate, Family};
-use crate::layers::leaf_kernel::{Density, Table};
+use crate::layers::leaf_kernel::{KernelDensity, LeafKernel};
 use crate::structure::OUTSIDE;
 
 /// Weighted sums over observed coordinates, the sufficient statistics of gradients and of EM alike. The weight of
@@ -27,19 +27,19 @@ impl Statistics {
     /// Adds one local structure with the flow of each component.
     pub fn add(
         &mut self,
-        table: &Table,
+        kernel: &LeafKernel,
         inputs: &[u32],
         frame: &[f32],
         flow: impl Fn(usize) -> f32,
     ) {
-        let components = table.family().components;
-        for ((sums, density), &input) in self.sums.iter_mut().zip(&table.densities).zip(inputs) {
+        let components = kernel.family().components;
+        for ((sums, density), &input) in self.sums.iter_mut().zip(&kernel.densities).zip(inputs) {
             if input == OUTSIDE || frame[input as usize].is_nan() {
                 continue;
             }
             let x = frame[input as usize];
             match density {
-                Density::Gaussian { mean, inverse, .. } => {
+                KernelDensity::Gaussian { mean, inverse, .. } => {
                     let (zeroth, rest) = sums.split_at_mut(components);
                     let (first, second) = rest.split_at_mut(components);
                     for d in 0..components {
@@ -50,7 +50,7 @@ impl Statistics {
                         second[d] += f64::from(f * z * z);
                     }
                 }
-                Density::Discrete { .. } => {
+                KernelDensity::Discrete { .. } => {
                     let counts = &mut sums[x as usize * components..][..components];
                     counts
                         .iter_mut()
@@ -125,7 +125,7 @@ mod tests {
                 .sum()
         };
         let mut sums = Statistics::new(&family);
-        sums.add(&Table::new(&family), &inputs, &frame, |d| flow[d]);
+        sums.add(&LeafKernel::new(&family), &inputs, &frame, |d| flow[d]);
         let gradient = sums.gradient(&family);
         for s in 0..3 {
             for i in 0..gradient[s].len() {

@@ -8,11 +8,11 @@
 //! panel of c₀:   W[c₀,0] W[c₀+1,0] … W[c₀+31,0] │ W[c₀,1] W[c₀+1,1] … │ …        (A, 32)
 //! ```
 
-use crate::arithmetic::amx::{self, Parts, Right};
-use crate::arithmetic::math::exp;
-use crate::arithmetic::matmul::{PANEL, Product, Then, padded, panels};
+use crate::arithmetic::amx::{self, Parts, Right, RightSide, Target};
+use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, padded, panels};
+use crate::layers::softmax::Softmax;
 use crate::random::{Purpose, Stream};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// Several C × A matrices by their free parameters. A logit of −∞ is a weight that is and stays zero.
@@ -45,7 +45,7 @@ impl Mixing {
         Self::from_logits(1, size, size, |_, c, a| one(c, a))
     }
 
-    /// Logits drawn from a normal distribution.
+    /// Logits sampled from a normal distribution.
     pub fn random(
         matrices: usize,
         rows: usize,
@@ -111,9 +111,9 @@ impl Mixing {
 }
 
 fn panel_place(rows: usize, columns: usize, c: usize, a: usize) -> usize {
-    let left = c / PANEL * PANEL;
-    let wide = PANEL.min(padded(rows) - left);
-    left * columns + a * wide + (c - left)
+    let first = c / PANEL * PANEL;
+    let width = PANEL.min(padded(rows) - first);
+    first * columns + a * width + (c - first)
 }
 
 /// W itself, for the kernel.
@@ -152,7 +152,7 @@ impl Simplex {
                 arch.dispatch(Softmax {
                     logits,
                     weights: panel.weights,
-                    wide: panel.wide,
+                    width: panel.rows.width,
                 });
                 panel.finish();
             });
@@ -176,11 +176,12 @@ impl Simplex {
         self.weights.copy_from_slice(weights);
     }
 
-    /// The panels of all matrices, in the order in which they lie: (matrix, columns, first row c) of each.
-    pub fn panels(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+    /// The panels of all matrices, in the order in which they lie.
+    pub fn panels(&self) -> impl Iterator<Item = MatrixPanel> + use<> {
         let width = padded(self.rows);
         let matrices = self.weights.len() / (self.columns * width);
-        (0..matrices).flat_map(move |matrix| panels(width).map(move |(c, wide)| (matrix, wide, c)))
+        let of_matrix = move |matrix| panels(width).map(move |rows| MatrixPanel { matrix, rows });
+        (0..matrices).flat_map(of_matrix)
     }
 
     /// A: channels in.
@@ -193,11 +194,10 @@ impl Simplex {
         let shapes: Vec<_> = self.panels().collect();
         let (rows, columns) = (self.rows, self.columns);
         let panels = cut_panels_mut(&mut self.weights, &shapes, columns);
-        let panel = |(weights, (matrix, wide, first))| PanelMut {
-            matrix,
-            first,
-            wide,
-            real: wide.min(rows - first),
+        let panel = |(weights, shape): (_, MatrixPanel)| PanelMut {
+            matrix: shape.matrix,
+            rows: shape.rows,
+            real: shape.rows.width.min(rows - shape.rows.first),
             weights,
         };
         panels.into_iter().zip(shapes).map(panel).collect()
@@ -210,27 +210,24 @@ impl Simplex {
     }
 
     /// ψ = W φ for `count` rows: φ is (count, padded A) and at most about one, ψ is (count, padded C).
-    pub fn upward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
-        self.upward_into(
-            arch,
-            matrix,
-            &mut [Raised { count, phi, psi }],
-            Then::Replace,
-        );
+    pub fn forward(&self, arch: Arch, matrix: usize, count: usize, phi: &[f32], psi: &mut [f32]) {
+        let parts = &mut [ForwardRows { count, phi, psi }];
+        self.forward_into(arch, matrix, parts, Then::Replace);
     }
 
     /// The same for all rows of one matrix, replacing or multiplying what is there.
-    pub(crate) fn upward_into(
+    pub(crate) fn forward_into(
         &self,
         arch: Arch,
         matrix: usize,
-        parts: &mut [Raised<'_>],
+        parts: &mut [ForwardRows<'_>],
         then: Then,
     ) {
         let (depth, width) = (self.columns, padded(self.rows));
         let weights = &self.weights[matrix * depth * width..][..depth * width];
-        let done = self.upward_on_tiles(weights, parts, then);
-        for (left, columns) in panels(width).filter(|&(left, _)| left >= done) {
+        let done = self.forward_on_tiles(weights, parts, then);
+        for panel in panels(width).filter(|panel| panel.first >= done) {
+            let (left, columns) = (panel.first, panel.width);
             for part in parts.iter_mut().filter(|part| part.count > 0) {
                 arch.dispatch(Product {
                     rows: part.count,
@@ -257,8 +254,13 @@ impl Simplex {
     }
 
     /// The panels that tiles multiply, if there are tiles; returns how many columns those are.
-    fn upward_on_tiles(&self, weights: &[f32], parts: &mut [Raised<'_>], then: Then) -> usize {
-        let (depth, a_wide, width) = (self.columns, padded(self.columns), padded(self.rows));
+    fn forward_on_tiles(
+        &self,
+        weights: &[f32],
+        parts: &mut [ForwardRows<'_>],
+        then: Then,
+    ) -> usize {
+        let (depth, a_padded, width) = (self.columns, padded(self.columns), padded(self.rows));
         if !self.on_tiles() {
             return 0;
         }
@@ -267,22 +269,23 @@ impl Simplex {
         amx::with_left(|left| {
             let phi: Vec<_> = parts
                 .iter()
-                .flat_map(|part| part.phi.chunks_exact(a_wide).take(part.count))
+                .flat_map(|part| part.phi.chunks_exact(a_padded).take(part.count))
                 .collect();
-            left.rows(Parts::Three, a_wide, &phi, SCALE);
+            left.rows(Parts::Three, a_padded, &phi, SCALE);
             let psi = parts
                 .iter_mut()
                 .flat_map(|part| part.psi.chunks_exact_mut(width).take(part.count));
-            let right = Right::Panels {
-                depth,
-                numbers: weights,
+            let right = RightSide {
+                panels: width / PANEL,
+                numbers: Right::Panels {
+                    depth,
+                    numbers: weights,
+                },
+                scale: SCALE,
+                next: [&[], &[]],
             };
-            amx::multiply(
-                left,
-                (width / PANEL, right, SCALE),
-                (&mut psi.collect::<Vec<_>>(), then),
-                [&[], &[]],
-            );
+            let rows = &mut psi.collect::<Vec<_>>();
+            amx::multiply(left, right, Target { rows, then });
         });
         width / PANEL * PANEL
     }
@@ -292,13 +295,13 @@ impl Simplex {
         let (width, columns) = (padded(self.rows), self.columns);
         let weights = &self.weights[matrix * columns * width..];
         panels(width)
-            .map(|(c, wide)| &weights[c * columns..(c + wide) * columns])
+            .map(|panel| &weights[panel.first * columns..(panel.first + panel.width) * columns])
             .collect()
     }
 }
 
 /// Rows that one matrix mixes: φ is (count, padded A) and ψ is (count, padded C).
-pub(crate) struct Raised<'a> {
+pub(crate) struct ForwardRows<'a> {
     pub count: usize,
     pub phi: &'a [f32],
     pub psi: &'a mut [f32],
@@ -308,36 +311,34 @@ pub(crate) struct Raised<'a> {
 pub(crate) struct PanelMut<'a> {
     /// Its matrix.
     pub matrix: usize,
-    /// Its first row c.
-    pub first: usize,
-    /// Rows side by side.
-    pub wide: usize,
+    /// Its rows c.
+    pub rows: Panel,
     real: usize, // rows that are not padding
-    /// (A, wide).
+    /// (A, width).
     pub weights: &'a mut [f32],
 }
 
 impl PanelMut<'_> {
     /// After new weights: zeroes the rows that only fill the panel up.
     pub fn finish(&mut self) {
-        if self.real < self.wide {
+        if self.real < self.rows.width {
             self.weights
-                .chunks_exact_mut(self.wide)
+                .chunks_exact_mut(self.rows.width)
                 .for_each(|line| line[self.real..].fill(0.0));
         }
     }
 }
 
-/// Cuts numbers that lie in panels into one slice a panel.
+/// Cuts numbers that lie in panels into one slice per panel.
 pub(crate) fn cut_panels<'a>(
     mut numbers: &'a [f32],
-    shapes: &[Shape],
+    panels: &[MatrixPanel],
     columns: usize,
 ) -> Vec<&'a [f32]> {
     let mut all = Vec::new();
-    for (_, wide, _) in shapes {
+    for shape in panels {
         let panel;
-        (panel, numbers) = numbers.split_at(wide * columns);
+        (panel, numbers) = numbers.split_at(shape.rows.width * columns);
         all.push(panel);
     }
     all
@@ -346,70 +347,32 @@ pub(crate) fn cut_panels<'a>(
 /// The same for numbers to be changed.
 pub(crate) fn cut_panels_mut<'a>(
     mut numbers: &'a mut [f32],
-    shapes: &[Shape],
+    panels: &[MatrixPanel],
     columns: usize,
 ) -> Vec<&'a mut [f32]> {
     let mut all = Vec::new();
-    for (_, wide, _) in shapes {
+    for shape in panels {
         let panel;
-        (panel, numbers) = numbers.split_at_mut(wide * columns);
+        (panel, numbers) = numbers.split_at_mut(shape.rows.width * columns);
         all.push(panel);
     }
     all
 }
 
-/// Of a panel: matrix, columns, first row c.
-pub(crate) type Shape = (usize, usize, usize);
-
-/// A softmax over a for every row c of one panel.
-pub(crate) struct Softmax<'a> {
-    pub logits: &'a [f32],
-    pub weights: &'a mut [f32],
-    pub wide: usize,
-}
-
-impl WithSimd for Softmax<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let vectors = self.wide / S::F32_LANES;
-        let (logits, _) = S::as_simd_f32s(self.logits);
-        let (weights, _) = S::as_mut_simd_f32s(self.weights);
-        for v in 0..vectors {
-            let mut top = simd.splat_f32s(f32::NEG_INFINITY);
-            for line in logits.chunks_exact(vectors) {
-                top = simd.max_f32s(top, line[v]);
-            }
-            for (to, logits) in weights
-                .chunks_exact_mut(vectors)
-                .zip(logits.chunks_exact(vectors))
-            {
-                to[v] = exp(simd, simd.sub_f32s(logits[v], top));
-            }
-            normalise(simd, v, vectors, weights);
-        }
-    }
-}
-
-/// Divides every row of vector v by its sum.
-#[inline(always)]
-pub(crate) fn normalise<S: Simd>(simd: S, v: usize, vectors: usize, weights: &mut [S::f32s]) {
-    let mut sum = simd.splat_f32s(0.0);
-    for line in weights.chunks_exact(vectors) {
-        sum = simd.add_f32s(sum, line[v]);
-    }
-    let scale = simd.div_f32s(simd.splat_f32s(1.0), sum);
-    for to in weights.chunks_exact_mut(vectors) {
-        to[v] = simd.mul_f32s(to[v], scale);
-    }
+/// Where a panel lies.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixPanel {
+    /// Its matrix.
+    pub matrix: usize,
+    /// Its rows c.
+    pub rows: Panel,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arithmetic::matmul::arch;
-    use crate::layers::mixing_gradient::{Scratch, Segment, with_mixed};
+    use crate::layers::mixing_gradient::{MatrixShape, Scratch, Segment, with_mixed};
 
     fn random(seed: u64, n: usize) -> Vec<f32> {
         let mut stream = Stream::new(seed, Purpose::Weights, 0, 0);
@@ -429,13 +392,13 @@ mod tests {
         ] {
             let mixing = Mixing::random(2, rows, columns, 2.0, (4, 0));
             let simplex = Simplex::new(&mixing);
-            let (count, a_wide, c_wide) = (13, padded(columns), padded(rows));
-            let phi = random(1, count * a_wide);
-            let mut psi = vec![f32::NAN; count * c_wide];
-            simplex.upward(arch(), 1, count, &phi, &mut psi);
-            let dpsi = random(2, count * c_wide);
-            let mut dphi = vec![f32::NAN; count * a_wide];
-            simplex.downward(arch(), 1, count, &dpsi, &mut dphi);
+            let (count, a_padded, c_padded) = (13, padded(columns), padded(rows));
+            let phi = random(1, count * a_padded);
+            let mut psi = vec![f32::NAN; count * c_padded];
+            simplex.forward(arch(), 1, count, &phi, &mut psi);
+            let dpsi = random(2, count * c_padded);
+            let mut dphi = vec![f32::NAN; count * a_padded];
+            simplex.backward(arch(), 1, count, &dpsi, &mut dphi);
             let w: Vec<Vec<f64>> = (0..rows)
                 .map(|c| mixing.log_row(1, c).iter().map(|log| log.exp()).collect())
                 .collect();
@@ -448,23 +411,23 @@ mod tests {
             for b in 0..count {
                 for c in 0..rows {
                     close(
-                        psi[b * c_wide + c],
+                        psi[b * c_padded + c],
                         (0..columns)
-                            .map(|a| w[c][a] * f64::from(phi[b * a_wide + a]))
+                            .map(|a| w[c][a] * f64::from(phi[b * a_padded + a]))
                             .sum(),
                     );
                 }
                 assert!(
-                    psi[b * c_wide + rows..(b + 1) * c_wide]
+                    psi[b * c_padded + rows..(b + 1) * c_padded]
                         .iter()
                         .all(|&x| x == 0.0),
                     "padding stays zero"
                 );
                 for a in 0..columns {
                     close(
-                        dphi[b * a_wide + a],
+                        dphi[b * a_padded + a],
                         (0..rows)
-                            .map(|c| w[c][a] * f64::from(dpsi[b * c_wide + c]))
+                            .map(|c| w[c][a] * f64::from(dpsi[b * c_padded + c]))
                             .sum(),
                     );
                 }
@@ -472,19 +435,25 @@ mod tests {
             let mut gradient = vec![f32::NAN; mixing.matrix_len()];
             let halves = [(0, 6), (6, 7)].map(|(first, count)| Segment {
                 count,
-                phi: &phi[first * a_wide..],
-                dpsi: &dpsi[first * c_wide..],
+                phi: &phi[first * a_padded..],
+                dpsi: &dpsi[first * c_padded..],
             });
-            with_mixed((columns, c_wide), halves.into_iter(), |mixed| {
-                for (c, wide) in panels(c_wide) {
+            let shape = MatrixShape {
+                columns,
+                padded_rows: c_padded,
+            };
+            with_mixed(shape, halves.into_iter(), |mixed| {
+                for panel in panels(c_padded) {
                     let mut scratch = Scratch::default();
-                    mixed.gradient(arch(), (c, wide), &mut scratch, [&[], &[]]);
-                    gradient[c * columns..(c + wide) * columns].copy_from_slice(&scratch.gradient);
+                    mixed.gradient(arch(), panel, &mut scratch, [&[], &[]]);
+                    let end = panel.first + panel.width;
+                    gradient[panel.first * columns..end * columns]
+                        .copy_from_slice(&scratch.gradient);
                 }
             });
             for (c, a) in (0..rows).flat_map(|c| (0..columns).map(move |a| (c, a))) {
                 let exact = (0..count)
-                    .map(|b| f64::from(phi[b * a_wide + a]) * f64::from(dpsi[b * c_wide + c]))
+                    .map(|b| f64::from(phi[b * a_padded + a]) * f64::from(dpsi[b * c_padded + c]))
                     .sum();
                 close(gradient[mixing.place(0, c, a)], exact);
             }

@@ -1,10 +1,10 @@
-//! The way down through a mixing, `dφ(a) = Σ_c W[c,a] dψ(c)`.
+//! The way back through a mixing, `dφ(a) = Σ_c W[c,a] dψ(c)`.
 //!
-//! Wᵀ is made when it is needed, 32 columns a time: kept beside W, it would cost more in memory traffic than its shuffles
+//! Wᵀ is made when it is needed, 32 columns at a time: kept beside W, it would cost more in memory traffic than its shuffles
 //! do.
 
-use crate::arithmetic::amx::{self, DERIVATIVE, Parts, Right};
-use crate::arithmetic::matmul::{HALF, PANEL, Product, Then, padded, panels};
+use crate::arithmetic::amx::{self, DERIVATIVE, Parts, Right, RightSide, Target};
+use crate::arithmetic::matmul::{HALF, PANEL, Panel, Product, Then, padded, panels};
 use crate::arithmetic::transpose::transpose_block;
 use crate::layers::mixing::Simplex;
 use pulp::Arch;
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 
 impl Simplex {
     /// dφ = Wᵀ dψ for `count` rows: dψ is (count, padded C), dφ is (count, padded A).
-    pub fn downward(
+    pub fn backward(
         &self,
         arch: Arch,
         matrix: usize,
@@ -20,19 +20,27 @@ impl Simplex {
         dpsi: &[f32],
         dphi: &mut [f32],
     ) {
-        let parts = &mut [Lowered { count, dpsi, dphi }];
-        downward(
-            arch,
-            (self.rows, self.columns),
-            &self.matrix_panels(matrix),
-            parts,
-            Parts::Three,
-        );
+        let shape = MixingShape {
+            rows: self.rows,
+            columns: self.columns,
+        };
+        let parts = &mut [BackwardRows { count, dpsi, dphi }];
+        let panels = self.matrix_panels(matrix);
+        backward(arch, shape, &panels, parts, Parts::Three);
     }
 }
 
-/// Rows that one matrix mixed, on their way down: dψ is (count, padded C) and dφ is (count, padded A).
-pub(crate) struct Lowered<'a> {
+/// The shape of a matrix that mixes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MixingShape {
+    /// C.
+    pub rows: usize,
+    /// A.
+    pub columns: usize,
+}
+
+/// Rows that one matrix mixed, on their way back: dψ is (count, padded C) and dφ is (count, padded A).
+pub(crate) struct BackwardRows<'a> {
     pub count: usize,
     pub dpsi: &'a [f32],
     pub dphi: &'a mut [f32],
@@ -44,31 +52,32 @@ thread_local! {
 }
 
 /// dφ = Wᵀ dψ for all rows of one matrix, given by its panels.
-pub(crate) fn downward(
+pub(crate) fn backward(
     arch: Arch,
-    (rows, columns): (usize, usize),
+    shape: MixingShape,
     weights: &[&[f32]],
-    parts: &mut [Lowered<'_>],
+    parts: &mut [BackwardRows<'_>],
     exactness: Parts,
 ) {
-    let (c_wide, width) = (padded(rows), padded(columns));
-    let done = downward_on_tiles((rows, columns), weights, parts, exactness);
+    let MixingShape { rows, columns } = shape;
+    let (c_padded, width) = (padded(rows), padded(columns));
+    let done = backward_on_tiles(shape, weights, parts, exactness);
     TURNED.with_borrow_mut(|turned| {
-        for (a, wide) in panels(width).filter(|&(a, _)| a >= done) {
-            turned.resize(c_wide * wide, 0.0);
-            turn_columns(weights, columns, a, wide, turned);
+        for panel in panels(width).filter(|panel| panel.first >= done) {
+            turned.resize(c_padded * panel.width, 0.0);
+            turn_columns(weights, columns, panel, turned);
             for part in parts.iter_mut().filter(|part| part.count > 0) {
                 arch.dispatch(Product {
                     rows: part.count,
                     depth: rows,
                     a: part.dpsi,
-                    a_row: c_wide,
+                    a_row: c_padded,
                     a_step: 1,
                     b: turned,
-                    b_step: wide,
-                    out: &mut part.dphi[a..],
+                    b_step: panel.width,
+                    out: &mut part.dphi[panel.first..],
                     out_row: width,
-                    columns: wide,
+                    columns: panel.width,
                     then: Then::Replace,
                     next: &[],
                 });
@@ -78,13 +87,13 @@ pub(crate) fn downward(
 }
 
 /// The panels that tiles multiply, if there are tiles; returns how many columns those are.
-fn downward_on_tiles(
-    (rows, columns): (usize, usize),
+fn backward_on_tiles(
+    MixingShape { rows, columns }: MixingShape,
     panels: &[&[f32]],
-    parts: &mut [Lowered<'_>],
+    parts: &mut [BackwardRows<'_>],
     exactness: Parts,
 ) -> usize {
-    let (c_wide, width) = (padded(rows), padded(columns));
+    let (c_padded, width) = (padded(rows), padded(columns));
     if !amx::suits(rows, width) {
         return 0;
     }
@@ -92,36 +101,41 @@ fn downward_on_tiles(
     amx::with_left(|left| {
         let dpsi: Vec<_> = parts
             .iter()
-            .flat_map(|part| part.dpsi.chunks_exact(c_wide).take(part.count))
+            .flat_map(|part| part.dpsi.chunks_exact(c_padded).take(part.count))
             .collect();
-        left.rows(exactness, c_wide, &dpsi, DERIVATIVE);
+        left.rows(exactness, c_padded, &dpsi, DERIVATIVE);
         let dphi = parts
             .iter_mut()
             .flat_map(|part| part.dphi.chunks_exact_mut(width).take(part.count));
         let mut dphi: Vec<_> = dphi.collect();
-        let right = Right::Turned { columns, panels };
-        amx::multiply(
-            left,
-            (width / PANEL, right, SCALE),
-            (&mut dphi, Then::Replace),
-            [&[], &[]],
-        );
+        let right = RightSide {
+            panels: width / PANEL,
+            numbers: Right::Turned { columns, panels },
+            scale: SCALE,
+            next: [&[], &[]],
+        };
+        let target = Target {
+            rows: &mut dphi,
+            then: Then::Replace,
+        };
+        amx::multiply(left, right, target);
     });
     width / PANEL * PANEL
 }
 
-/// Columns a to a + wide of a matrix in panels, as (padded C, wide); zero beyond A.
-fn turn_columns(weights: &[&[f32]], columns: usize, a: usize, wide: usize, turned: &mut [f32]) {
+/// Some columns a of a matrix in panels, as lines (padded C, width); zero beyond A.
+fn turn_columns(weights: &[&[f32]], columns: usize, some: Panel, turned: &mut [f32]) {
+    let Panel { first: a, width } = some;
     for (panel, c0) in weights.iter().zip((0..).step_by(PANEL)) {
         let c_panel = panel.len() / columns;
-        for (i, j) in (0..wide)
+        for (i, j) in (0..width)
             .step_by(HALF)
             .flat_map(|i| (0..c_panel).step_by(HALF).map(move |j| (i, j)))
         {
             let lines = &panel[(a + i).min(columns) * c_panel..];
-            let to = &mut turned[(c0 + j) * wide + i..];
+            let to = &mut turned[(c0 + j) * width + i..];
             if a + i + HALF <= columns {
-                transpose_block(&lines[j..], c_panel, to, wide);
+                transpose_block(&lines[j..], c_panel, to, width);
             } else {
                 let mut block = [0.0; HALF * HALF];
                 let lines = lines.chunks_exact(c_panel).map(|line| &line[j..j + HALF]);
@@ -129,7 +143,7 @@ fn turn_columns(weights: &[&[f32]], columns: usize, a: usize, wide: usize, turne
                     .chunks_exact_mut(HALF)
                     .zip(lines)
                     .for_each(|(to, line)| to.copy_from_slice(line));
-                transpose_block(&block, HALF, to, wide);
+                transpose_block(&block, HALF, to, width);
             }
         }
     }

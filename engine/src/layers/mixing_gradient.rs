@@ -1,7 +1,7 @@
 //! The derivative by W: `dW[c,a] = Σ_b dψ_b(c) φ_b(a)`, panel by panel, as `mixing.rs` keeps W.
 
-use crate::arithmetic::amx::{self, DERIVATIVE, Left, Parts, Right};
-use crate::arithmetic::matmul::{HALF, PANEL, Product, Then, padded, panels};
+use crate::arithmetic::amx::{self, DERIVATIVE, Left, Parts, Right, RightSide, Target};
+use crate::arithmetic::matmul::{HALF, PANEL, Panel, Product, Then, padded, panels};
 use pulp::Arch;
 
 /// Rows that one matrix mixed: φ is (count, padded A) and dψ is (count, padded C).
@@ -18,50 +18,68 @@ pub struct Segment<'a> {
 /// Rows of dψ up to this width are read where they lie.
 const NARROW: usize = 64;
 
-/// Room for the gradient of one panel.
+/// Scratch for the gradient of one panel.
 #[derive(Default)]
 pub struct Scratch {
-    /// dW of the panel, (A, wide).
+    /// dW of the panel, (A, width).
     pub gradient: Vec<f32>,
     pack: Vec<f32>, // columns of dψ side by side
 }
 
-/// Rows that one matrix mixed, ready to be summed panel by panel.
-pub struct Mixed<'a> {
-    columns: usize,
-    width: usize,
-    segments: Vec<Segment<'a>>,
-    tiles: Option<(&'a Left, &'a [&'a [f32]])>, // φ turned and cut, and the rows of dψ
+/// The shape of a matrix in panels.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixShape {
+    /// A.
+    pub columns: usize,
+    /// Padded C.
+    pub padded_rows: usize,
 }
 
-/// Makes segments of a matrix of `columns` columns and padded `width` rows ready.
+/// Rows that one matrix mixed, ready to be summed panel by panel.
+pub struct Mixed<'a> {
+    shape: MatrixShape,
+    segments: Vec<Segment<'a>>,
+    tiles: Option<TileOperands<'a>>,
+}
+
+/// φ turned and cut, and the rows of dψ.
+struct TileOperands<'a> {
+    phi: &'a Left,
+    dpsi: &'a [&'a [f32]],
+}
+
+/// Makes segments of a matrix ready.
 pub fn with_mixed<'a>(
-    (columns, width): (usize, usize),
+    shape: MatrixShape,
     segments: impl Iterator<Item = Segment<'a>>,
     work: impl FnOnce(&Mixed<'_>),
 ) {
     let segments: Vec<_> = segments.filter(|segment| segment.count > 0).collect();
-    if !amx::suits(columns, width) {
+    if !amx::suits(shape.columns, shape.padded_rows) {
         return work(&Mixed {
-            columns,
-            width,
+            shape,
             segments,
             tiles: None,
         });
     }
     const SCALE: f32 = (1u64 << 24) as f32; // φ may be as small as dψ is large
     amx::with_left(|left| {
-        let a_wide = padded(columns);
-        let rows = |segment: &Segment<'a>| segment.phi.chunks_exact(a_wide).take(segment.count);
-        let phi: Vec<_> = segments.iter().flat_map(rows).collect();
-        let dpsi = |segment: &Segment<'a>| segment.dpsi.chunks_exact(width).take(segment.count);
+        let a_padded = padded(shape.columns);
+        let phi = |segment: &Segment<'a>| segment.phi.chunks_exact(a_padded).take(segment.count);
+        let phi: Vec<_> = segments.iter().flat_map(phi).collect();
+        let dpsi = |segment: &Segment<'a>| {
+            let rows = segment.dpsi.chunks_exact(shape.padded_rows);
+            rows.take(segment.count)
+        };
         let dpsi: Vec<_> = segments.iter().flat_map(dpsi).collect();
-        left.columns(Parts::Two, a_wide, &phi, SCALE);
+        left.columns(Parts::Two, a_padded, &phi, SCALE);
         work(&Mixed {
-            columns,
-            width,
+            shape,
             segments,
-            tiles: Some((left, &dpsi)),
+            tiles: Some(TileOperands {
+                phi: left,
+                dpsi: &dpsi,
+            }),
         });
     });
 }
@@ -69,101 +87,106 @@ pub fn with_mixed<'a>(
 impl Mixed<'_> {
     /// dW of one panel into the scratch, `dW[c,a] = Σ_b dψ(b,c) φ(b,a)`, in the order of the segments. What is needed
     /// next is fetched meanwhile.
-    pub fn gradient(
-        &self,
-        arch: Arch,
-        (c, wide): (usize, usize),
-        scratch: &mut Scratch,
-        next: [&[f32]; 2],
-    ) {
-        let &Self { columns, width, .. } = self;
+    pub fn gradient(&self, arch: Arch, panel: Panel, scratch: &mut Scratch, next: [&[f32]; 2]) {
         let Scratch { gradient, pack } = scratch;
+        let length = self.shape.columns * panel.width;
         if self.segments.is_empty() {
             gradient.clear();
-            gradient.resize(columns * wide, 0.0);
+            gradient.resize(length, 0.0);
             return;
         }
-        if let (Some((left, dpsi)), PANEL) = (self.tiles, wide) {
-            gradient.resize(padded(columns) * wide, 0.0);
-            let mut rows: Vec<_> = gradient.chunks_exact_mut(wide).collect();
-            let right = Right::Rows {
-                rows: dpsi,
-                column: c,
-            };
-            amx::multiply(
-                left,
-                (1, right, DERIVATIVE),
-                (&mut rows, Then::Replace),
-                next,
-            );
-            return gradient.truncate(columns * wide);
+        if let (Some(tiles), PANEL) = (&self.tiles, panel.width) {
+            gradient.resize(padded(self.shape.columns) * panel.width, 0.0);
+            tiles.gradient(panel, gradient, next);
+            return gradient.truncate(length);
         }
-        gradient.resize(columns * wide, 0.0);
+        gradient.resize(length, 0.0);
         let mut next = next.into_iter();
-        for (index, &segment) in self.segments.iter().enumerate() {
+        for (index, segment) in self.segments.iter().enumerate() {
             let then = if index == 0 { Then::Replace } else { Then::Add };
-            let next = next.next().unwrap_or_default();
-            put_gradient(
-                arch,
-                (columns, width, c, wide),
-                segment,
-                (gradient, then),
-                pack,
-                next,
-            );
+            let product = PanelGradient {
+                shape: self.shape,
+                panel,
+                then,
+                next: next.next().unwrap_or_default(),
+            };
+            product.compute(arch, segment, gradient, pack);
         }
+    }
+}
+
+impl TileOperands<'_> {
+    fn gradient(&self, panel: Panel, gradient: &mut [f32], next: [&[f32]; 2]) {
+        let mut rows: Vec<_> = gradient.chunks_exact_mut(panel.width).collect();
+        let right = RightSide {
+            panels: 1,
+            numbers: Right::Rows {
+                rows: self.dpsi,
+                column: panel.first,
+            },
+            scale: DERIVATIVE,
+            next,
+        };
+        let target = Target {
+            rows: &mut rows,
+            then: Then::Replace,
+        };
+        amx::multiply(self.phi, right, target);
     }
 }
 
 /// Adds the dW of some rows to a matrix in panels.
 pub(crate) fn add_gradient(
     arch: Arch,
-    (columns, width): (usize, usize),
+    shape: MatrixShape,
     segment: Segment<'_>,
     matrix: &mut [f32],
     scratch: &mut Scratch,
 ) {
-    for (c, wide) in panels(width).filter(|_| segment.count > 0) {
-        let to = (&mut matrix[c * columns..(c + wide) * columns], Then::Add);
-        put_gradient(
-            arch,
-            (columns, width, c, wide),
-            segment,
-            to,
-            &mut scratch.pack,
-            &[],
-        );
+    for panel in panels(shape.padded_rows).filter(|_| segment.count > 0) {
+        let product = PanelGradient {
+            shape,
+            panel,
+            then: Then::Add,
+            next: &[],
+        };
+        let end = panel.first + panel.width;
+        let out = &mut matrix[panel.first * shape.columns..end * shape.columns];
+        product.compute(arch, &segment, out, &mut scratch.pack);
     }
 }
 
 /// dW of one panel from some rows.
-fn put_gradient(
-    arch: Arch,
-    (columns, width, c, wide): (usize, usize, usize, usize),
-    segment: Segment<'_>,
-    (out, then): (&mut [f32], Then),
-    pack: &mut Vec<f32>,
-    next: &[f32],
-) {
-    let (b, b_step) = match wide {
-        _ if width <= NARROW => (&segment.dpsi[c..], width),
-        PANEL => (pack_panel::<PANEL>(&segment, width, c, pack), wide),
-        _ => (pack_panel::<HALF>(&segment, width, c, pack), wide),
-    };
-    arch.dispatch(Product {
-        rows: columns,
-        depth: segment.count,
-        a: segment.phi,
-        a_row: 1,
-        a_step: padded(columns),
-        b,
-        b_step,
-        out,
-        out_row: wide,
-        columns: wide,
-        then,
-        next,
-    });
+struct PanelGradient<'a> {
+    shape: MatrixShape,
+    panel: Panel,
+    then: Then,
+    next: &'a [f32], // what is needed next
+}
+
+impl PanelGradient<'_> {
+    fn compute(&self, arch: Arch, segment: &Segment<'_>, out: &mut [f32], pack: &mut Vec<f32>) {
+        let (row_length, Panel { first, width }) = (self.shape.padded_rows, self.panel);
+        let (b, b_step) = match width {
+            _ if row_length <= NARROW => (&segment.dpsi[first..], row_length),
+            PANEL => (pack_panel::<PANEL>(segment, row_length, first, pack), width),
+            _ => (pack_panel::<HALF>(segment, row_length, first, pack), width),
+        };
+        arch.dispatch(Product {
+            rows: self.shape.columns,
+            depth: segment.count,
+            a: segment.phi,
+            a_row: 1,
+            a_step: padded(self.shape.columns),
+            b,
+            b_step,
+            out,
+            out_row: width,
+            columns: width,
+            then: self.then,
+            next: self.next,
+        });
+    }
 }
 
 /// Copies W columns of dψ side by side, so that they do not fight for the same lines of the cache.

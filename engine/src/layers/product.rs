@@ -8,19 +8,19 @@
 //! φ(c) = 2⁻ᵉ Π_j ψ_j(c),     log_scale = Σ_j log_scale_j + e ln 2
 //! ```
 //!
-//! **The guard.** What can go wrong is underflow alone: a mantissa below [`TINY`] may have lost everything. So each row
-//! carries `lost`, a bound on the sum of what underflow may have taken from any of its mantissas. Mixing does not
-//! raise it, for rows of W sum to one; a product of numbers below one has at most the sum of its factors' errors, and
-//! the division by 2ᵉ scales it:
+//! **The underflow bound.** What can go wrong is underflow alone: a mantissa below [`TINY`] may have lost everything. So
+//! each row carries a bound on the sum of what underflow may have taken from any of its mantissas. Mixing does not raise
+//! it, for rows of W sum to one. A product of numbers below one has at most the sum of its factors' errors, and the
+//! division by 2ᵉ scales it:
 //!
 //! ```text
-//! lost = 2⁻ᵉ (Σ_j lost_j + TINY)
+//! bound = 2⁻ᵉ (Σ_j bound_j + TINY)
 //! ```
 //!
-//! At the root, `lost / ψ_y` bounds the relative error that underflow caused in P(X|y). Where that is too much, the
-//! sample is computed again in f64 (`root.rs`), in log space if need be.
+//! At the root, `bound / ψ_y` bounds the relative error that underflow caused in P(X|y). Where that is too much, the
+//! sample is computed again in f64, in log space if need be (`circuit/underflow.rs`).
 //!
-//! Going down, the scale is a constant: `dψ_j(c) = dφ(c) 2⁻ᵉ Π_{k≠j} ψ_k(c)`; with many children the same as
+//! Going back, the scale is a constant: `dψ_j(c) = dφ(c) 2⁻ᵉ Π_{k≠j} ψ_k(c)`; with many children the same as
 //! `dφ(c) φ(c) / ψ_j(c)`.
 
 use crate::rows::batch::bits;
@@ -43,14 +43,14 @@ pub struct Child {
 }
 
 /// The rows of a window, sample after sample.
-struct Window<'a> {
+struct WindowRows<'a> {
     children: &'a [Child],
     next: Vec<usize>, // each child's next row
     rows: Vec<usize>, // rows that hold the sample, in the order of the children
     whole: bool,      // every child has every sample
 }
 
-impl<'a> Window<'a> {
+impl<'a> WindowRows<'a> {
     fn new(children: &'a [Child], mask: u64) -> Self {
         let next: Vec<usize> = children.iter().map(|child| child.first).collect();
         Self {
@@ -85,14 +85,14 @@ impl<'a> Window<'a> {
 pub struct Scales<'a> {
     /// Log-scale of each row.
     pub log_scale: &'a mut [f64],
-    /// What underflow may have taken.
-    pub lost: &'a mut [f32],
+    /// What underflow may have taken, at most.
+    pub underflow_bound: &'a mut [f32],
     /// 2⁻ᵉ.
     pub inverse: &'a mut [f32],
 }
 
 /// φ of one window.
-pub struct Upward<'a> {
+pub struct ProductForward<'a> {
     /// Padded channels.
     pub width: usize,
     /// The window's children.
@@ -104,14 +104,14 @@ pub struct Upward<'a> {
     /// Log-scales of those rows.
     pub log_scale: &'a [f64],
     /// Their bounds.
-    pub lost: &'a [f32],
+    pub underflow_bound: &'a [f32],
     /// The window's rows.
     pub phi: &'a mut [f32],
     /// Their scales.
     pub scales: Scales<'a>,
 }
 
-impl WithSimd for Upward<'_> {
+impl WithSimd for ProductForward<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -119,21 +119,29 @@ impl WithSimd for Upward<'_> {
         let (psi, _) = S::as_simd_f32s(self.psi);
         let (phi, _) = S::as_mut_simd_f32s(self.phi);
         let vectors = self.width / S::F32_LANES;
-        let mut window = Window::new(self.children, self.mask);
+        let mut window = WindowRows::new(self.children, self.mask);
         for (row, bit) in bits(self.mask).enumerate() {
             let rows = window.rows(bit);
             let out = &mut phi[row * vectors..(row + 1) * vectors];
             let mut so_far = Scaled {
                 exponent: 0,
-                lost: 0.0,
+                underflow_bound: 0.0,
                 inverse: 1.0,
             };
             for (index, group) in rows.chunks(GROUP).enumerate() {
                 let top = multiply_rows(simd, out, psi, group, index == 0);
-                let lost = group
-                    .iter()
-                    .fold(so_far.lost, |sum, &row| sum + self.lost[row]);
-                so_far = rescale(simd, out, top, Scaled { lost, ..so_far });
+                let underflow_bound = group.iter().fold(so_far.underflow_bound, |sum, &row| {
+                    sum + self.underflow_bound[row]
+                });
+                so_far = rescale(
+                    simd,
+                    out,
+                    top,
+                    Scaled {
+                        underflow_bound,
+                        ..so_far
+                    },
+                );
             }
             self.scales
                 .put(row, so_far, rows.iter().map(|&row| self.log_scale[row]));
@@ -145,7 +153,7 @@ impl WithSimd for Upward<'_> {
 #[derive(Clone, Copy)]
 struct Scaled {
     exponent: i32, // Σ e
-    lost: f32,
+    underflow_bound: f32,
     inverse: f32, // the last 2⁻ᵉ
 }
 
@@ -163,7 +171,7 @@ fn rescale<S: Simd>(simd: S, row: &mut [S::f32s], top: f32, before: Scaled) -> S
     };
     Scaled {
         exponent: before.exponent + exponent,
-        lost: (before.lost + taken) * inverse,
+        underflow_bound: (before.underflow_bound + taken) * inverse,
         inverse,
     }
 }
@@ -174,7 +182,7 @@ impl Scales<'_> {
     fn put(&mut self, row: usize, scaled: Scaled, log_scales: impl Iterator<Item = f64>) {
         let start = f64::from(scaled.exponent) * std::f64::consts::LN_2;
         self.log_scale[row] = log_scales.fold(start, |sum, log_scale| sum + log_scale);
-        self.lost[row] = scaled.lost;
+        self.underflow_bound[row] = scaled.underflow_bound;
         self.inverse[row] = scaled.inverse;
     }
 }
@@ -188,7 +196,7 @@ pub struct Rescale<'a> {
     /// Log-scales of the children's rows.
     pub log_scale: &'a [f64],
     /// Their bounds.
-    pub lost: &'a [f32],
+    pub underflow_bound: &'a [f32],
     /// The window's rows.
     pub phi: &'a mut [f32],
     /// Their scales.
@@ -206,13 +214,12 @@ impl WithSimd for Rescale<'_> {
             values
                 .iter()
                 .for_each(|&value| top = simd.max_f32s(top, value));
-            let lost = self
-                .children
-                .iter()
-                .fold(0.0, |sum, child| sum + self.lost[child.first + row]);
+            let underflow_bound = self.children.iter().fold(0.0, |sum, child| {
+                sum + self.underflow_bound[child.first + row]
+            });
             let before = Scaled {
                 exponent: 0,
-                lost,
+                underflow_bound,
                 inverse: 1.0,
             };
             let scaled = rescale(simd, values, simd.reduce_max_f32s(top), before);
@@ -281,7 +288,7 @@ pub fn power_of_two(top: f32) -> (i32, f32) {
 }
 
 /// Turns ψ of one window's children into dψ.
-pub struct Downward<'a> {
+pub struct ProductBackward<'a> {
     /// Padded channels.
     pub width: usize,
     /// The window's children.
@@ -300,7 +307,7 @@ pub struct Downward<'a> {
     pub divide: bool,
 }
 
-impl WithSimd for Downward<'_> {
+impl WithSimd for ProductBackward<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -309,7 +316,7 @@ impl WithSimd for Downward<'_> {
         let (dphi, _) = S::as_simd_f32s(self.dphi);
         let (psi, _) = S::as_mut_simd_f32s(self.psi);
         let n = self.width / S::F32_LANES;
-        let mut window = Window::new(self.children, self.mask);
+        let mut window = WindowRows::new(self.children, self.mask);
         for (row, bit) in bits(self.mask).enumerate() {
             let rows = window.rows(bit);
             let (phi, dphi) = (&phi[row * n..(row + 1) * n], &dphi[row * n..(row + 1) * n]);
@@ -404,19 +411,19 @@ mod tests {
                     first,
                 })
                 .collect();
-            let (mut phi, mut log_scale, mut lost, mut inverse) =
+            let (mut phi, mut log_scale, mut underflow_bound, mut inverse) =
                 (vec![0.0; width], [0.0], [0.0], [0.0]);
-            arch().dispatch(Upward {
+            arch().dispatch(ProductForward {
                 width,
                 children: &children,
                 mask: 1 << 5,
                 psi: &psi,
                 log_scale: &vec![0.5; count],
-                lost: &vec![0.0; count],
+                underflow_bound: &vec![0.0; count],
                 phi: &mut phi,
                 scales: Scales {
                     log_scale: &mut log_scale,
-                    lost: &mut lost,
+                    underflow_bound: &mut underflow_bound,
                     inverse: &mut inverse,
                 },
             });
@@ -430,7 +437,7 @@ mod tests {
             let mut dpsi = psi.clone();
             let mask = 1 << 5;
             let (phi, dphi) = (&phi, &dphi);
-            arch().dispatch(Downward {
+            arch().dispatch(ProductBackward {
                 width,
                 children: &children,
                 mask,

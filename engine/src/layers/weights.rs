@@ -1,7 +1,7 @@
 //! What is learned: leaf families, the mixing matrices of every level, the class rows.
 
 use crate::layers::leaf::Family;
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::structure::{ClassRows, Structure};
 
@@ -10,7 +10,7 @@ use crate::structure::{ClassRows, Structure};
 pub struct TreeWeights {
     /// Leaf families.
     pub families: Vec<Family>,
-    /// One entry a level.
+    /// One entry per level.
     pub levels: Vec<Mixing>,
 }
 
@@ -24,7 +24,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Standard normal leaves, and logits drawn from a normal distribution of the given spread.
+    /// Standard normal leaves, and logits sampled from a normal distribution of the given spread.
     pub fn random(structure: &Structure, spread: f64, seed: u64) -> Self {
         let mut item = 0;
         let mut draw = |matrices, rows, columns| {
@@ -62,7 +62,7 @@ impl Weights {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// By tree, family.
-    pub tables: Vec<Vec<Table>>,
+    pub leaves: Vec<Vec<LeafKernel>>,
     /// By tree, level.
     pub levels: Vec<Vec<Simplex>>,
     /// W_top.
@@ -73,10 +73,10 @@ impl Prepared {
     /// Prepares all weights.
     pub fn new(weights: &Weights) -> Self {
         Self {
-            tables: weights
+            leaves: weights
                 .trees
                 .iter()
-                .map(|t| t.families.iter().map(Table::new).collect())
+                .map(|t| t.families.iter().map(LeafKernel::new).collect())
                 .collect(),
             levels: weights
                 .trees

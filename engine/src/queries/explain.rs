@@ -1,6 +1,6 @@
 //! What one neuron stands for.
 
-use crate::circuit::log_space::{Join, LogValues, descend};
+use crate::circuit::log_space::{Join, LogValues, trace_states};
 use crate::error::{Error, Result};
 use crate::queries::predictor::Predictor;
 use crate::queries::sample::Evidence;
@@ -55,13 +55,8 @@ impl Predictor {
             let join = Join::Max {
                 columns: &this.columns.of_place,
             };
-            this.logs().climb(
-                &this.model.structure,
-                &this.leaves,
-                &nothing,
-                join,
-                &mut values,
-            );
+            this.logs()
+                .forward(&this.model.structure, &nothing, join, &mut values);
             this.follow_mode(&values, t, (layer, node, channel), &mut row);
             return Ok(row);
         };
@@ -74,8 +69,10 @@ impl Predictor {
                     this.weigh(Evidence::Nothing, (t, l, j, c), weights);
                     stream.pick(weights.iter().copied())
                 };
-                let states = descend(tree, (layer, node, channel), &mut choose);
-                this.fill_holes(t, &states, row, |table, s, d| table.draw(s, d, &mut stream));
+                let states = trace_states(tree, (layer, node, channel), &mut choose);
+                this.fill_holes(t, &states, row, |table, s, d| {
+                    table.sample(s, d, &mut stream)
+                });
             });
         Ok(rows)
     }

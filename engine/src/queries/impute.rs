@@ -23,9 +23,11 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::circuit::log_space::{Density, Join, LogValues};
+use crate::arithmetic::math::argmax;
+use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
+use crate::layers::leaf_table::Density;
 use crate::queries::predictor::{Columns, Pass, Predictor};
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
@@ -134,8 +136,7 @@ impl Beliefs {
             Kind::Gaussian => (self.mean[column], self.spread[column] / total),
             Kind::Bernoulli => (values[1] / total, values[0] * values[1] / (total * total)),
             Kind::Categorical(_) => {
-                let best = (1..values.len())
-                    .fold(0, |best, v| if values[v] > values[best] { v } else { best });
+                let best = argmax(values);
                 (best as f64, 1.0 - values[best] / total)
             }
         }
@@ -226,14 +227,8 @@ impl Predictor {
         let logs = doubtful.contains(&true).then(|| this.logs());
         let exact = |values: &mut LogValues, (b, &doubtful): (usize, &bool)| {
             let logs = logs.filter(|_| doubtful)?;
-            logs.climb(
-                &this.model.structure,
-                &this.leaves,
-                this.batch.row(b),
-                Join::Sum,
-                values,
-            );
-            Some(logs.flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
+            logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
+            Some(logs.leaf_flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
         };
         let exact = doubtful
             .par_iter()

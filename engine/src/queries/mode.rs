@@ -5,7 +5,7 @@
 //! ```
 //!
 //! It is the mode of the joint with the hidden variables, exactly; not the mode of P(x_m|x_o), which sums them out and
-//! which no tree finds in polynomial time. All in f64 logarithms (see `log_circuit.rs`).
+//! which no tree finds in polynomial time. All in f64 logarithms (see `log_space.rs`).
 //!
 //! ```
 //! use sumout::queries::predictor::Predictor;
@@ -18,16 +18,13 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::circuit::log_space::{Join, LeafTable, LogValues, NOWHERE, descend};
+use crate::arithmetic::math::argmax;
+use crate::circuit::log_space::{Join, LogValues, NOWHERE, trace_states};
 use crate::error::Result;
+use crate::layers::leaf_table::LeafTable;
 use crate::queries::predictor::Predictor;
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
-
-/// The first of the largest.
-fn argmax(logs: &[f64]) -> usize {
-    (1..logs.len()).fold(0, |best, a| if logs[a] > logs[best] { a } else { best })
-}
 
 impl Predictor {
     /// Fills the holes of each row with their values in the most likely joint assignment of class (unless given), tree,
@@ -47,13 +44,7 @@ impl Predictor {
                 let join = Join::Max {
                     columns: &this.columns.of_place,
                 };
-                logs.climb(
-                    &this.model.structure,
-                    &this.leaves,
-                    this.batch.row(b),
-                    join,
-                    values,
-                );
+                logs.forward(&this.model.structure, this.batch.row(b), join, values);
                 let mut best = (f64::NEG_INFINITY, 0);
                 for y in (0..k).filter(|&y| class.is_none_or(|class| class == y)) {
                     logs.root(&this.model.structure, values, y, tops);
@@ -88,7 +79,7 @@ impl Predictor {
     ) {
         let s = &self.model.structure;
         let mut states = Vec::new();
-        let components = descend(&s.trees[t], from, |l, j, c| {
+        let components = trace_states(&s.trees[t], from, |l, j, c| {
             self.logs().states(s, values, (t, l, j, c), &mut states);
             argmax(&states)
         });

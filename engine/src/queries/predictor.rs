@@ -26,22 +26,22 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::arithmetic::math::log_sum_exp;
+use crate::arithmetic::math::{argmax, log_sum_exp};
 use crate::arithmetic::matmul::padded;
 use crate::circuit::activations::{Activations, Keep};
-use crate::circuit::log_space::{Join, LeafTable, LogCircuit, LogValues};
-use crate::circuit::outputs::Upward;
-use crate::circuit::scaled_f64::Wide;
+use crate::circuit::log_space::{Join, LogCircuit, LogValues};
+use crate::circuit::outputs::Outputs;
+use crate::circuit::underflow::UnderflowFallback;
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::gpu::Scoring;
 use crate::layers::leaf::values_of;
+use crate::layers::leaf_table::LeafTable;
 use crate::layers::weights::Prepared;
 use crate::model::Model;
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
-use std::sync::OnceLock;
 
 /// Activations of one piece of rows, at most about this many numbers.
 const PIECE_NUMBERS: usize = 1 << 24;
@@ -84,8 +84,7 @@ pub struct Predictor {
     pub(crate) model: Model,
     pub(crate) prepared: Prepared,
     pub(crate) leaves: Vec<Vec<LeafTable>>, // by tree, family
-    wide: OnceLock<Wide>,                   // made when first needed
-    pub(crate) logs: OnceLock<LogCircuit>,  // the same
+    fallback: UnderflowFallback,
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
@@ -113,9 +112,7 @@ pub fn shifts(radius: usize) -> Vec<(isize, isize)> {
 
 /// Where each row of scores (n, K) is largest; the first where several are.
 pub fn argmax_rows(scores: &[f64], classes: usize) -> Vec<usize> {
-    let best =
-        |row: &[f64]| (1..classes).fold(0, |best, y| if row[y] > row[best] { y } else { best });
-    scores.chunks_exact(classes).map(best).collect()
+    scores.chunks_exact(classes).map(argmax).collect()
 }
 
 /// Turns rows of log P(x,y) (n, K), as [`Predictor::log_joint`] gives them, into P(y|x). A row that no class can have
@@ -141,8 +138,7 @@ impl Predictor {
             leaves: families
                 .map(|all| all.map(LeafTable::new).collect())
                 .collect(),
-            wide: OnceLock::new(),
-            logs: OnceLock::new(),
+            fallback: UnderflowFallback::default(),
             columns: Columns::new(&model),
             activations: Activations::new(),
             batch: Batch::default(),
@@ -184,20 +180,20 @@ impl Predictor {
         let Some(card) = &mut self.card else {
             match pass {
                 Pass::Scores => {
-                    activations.upward(&model.structure, prepared, batch, &[], Keep::Scores)
+                    activations.forward(&model.structure, prepared, batch, &[], Keep::Scores)
                 }
                 Pass::Everything => {
-                    activations.upward(&model.structure, prepared, batch, &[], Keep::Everything)
+                    activations.forward(&model.structure, prepared, batch, &[], Keep::Everything)
                 }
-                Pass::Dense => activations.upward_dense(&model.structure, prepared, batch),
+                Pass::Dense => activations.forward_dense(&model.structure, prepared, batch),
             }
             return Ok(());
         };
-        card.lay(batch)?;
+        card.load(batch)?;
         card.queue(match pass {
-            Pass::Scores => Upward::Scores,
-            Pass::Everything => Upward::Activations,
-            Pass::Dense => Upward::Flows,
+            Pass::Scores => Outputs::Scores,
+            Pass::Everything => Outputs::Activations,
+            Pass::Dense => Outputs::Flows,
         })?;
         let phi = if pass == Pass::Everything {
             card.activations()?
@@ -213,7 +209,7 @@ impl Predictor {
         match &self.card {
             None => self
                 .activations
-                .downward(&self.model.structure, &self.prepared, seeds, true),
+                .backward(&self.model.structure, &self.prepared, seeds, true),
             Some(card) => self.activations.adopt_flows(card.flows(seeds)?),
         }
         Ok(())
@@ -324,9 +320,9 @@ impl Predictor {
         let k = sums.len();
         let scores = &self.activations.log_likelihood()[b * k..(b + 1) * k];
         let (psi, lost) = self.activations.class_mantissas(k, b);
-        let best = (0..k).fold(0, |best, y| if psi[y] > psi[best] { y } else { best });
+        let best = argmax(psi);
         let log_scale = scores[best] - f64::from(psi[best]).ln(); // NaN where nothing is known: never decided
-        let doubts = self.activations.class_doubts(k, b);
+        let doubts = self.activations.class_underflow_bounds(k, b);
         for y in 0..k {
             let certain = doubts[y] <= TOLERANCE as f32;
             sums[y] += if certain {
@@ -393,37 +389,17 @@ impl Predictor {
             self.climb(Pass::Scores)?;
             let first = all.len();
             all.extend_from_slice(self.activations.log_likelihood());
-            for (b, exact) in self.exact_scores(self.activations.doubtful(k)) {
+            let Self { model, batch, .. } = self;
+            let samples = self.activations.scores_to_recheck(k);
+            let exact = self
+                .fallback
+                .scores(&model.structure, &model.weights, batch, &samples);
+            for (b, exact) in samples.into_iter().zip(exact) {
                 all[first + b * k..][..k].copy_from_slice(&exact);
             }
         }
         self.add_units(rows, shift, &mut all);
         Ok(all)
-    }
-
-    /// log P(x|y) of rows that underflow may have spoilt, in f64; in log space where that is too narrow too.
-    fn exact_scores(&self, doubtful: Vec<usize>) -> Vec<(usize, Vec<f64>)> {
-        let s = &self.model.structure;
-        let wide = self.wide.get_or_init(|| Wide::new(s, &self.model.weights));
-        let wide = wide.scores(s, &self.model.weights, &self.batch, &doubtful);
-        let exact = |(values, tops): &mut (LogValues, Vec<f64>),
-                     (b, wide): (usize, Option<Vec<f64>>)| {
-            if let Some(scores) = wide {
-                return (b, scores);
-            }
-            self.logs()
-                .climb(s, &self.leaves, self.batch.row(b), Join::Sum, values);
-            let score = |y| {
-                self.logs().root(s, values, y, tops);
-                log_sum_exp(tops) + values.scale()
-            };
-            (b, (0..s.classes).map(score).collect())
-        };
-        doubtful
-            .into_par_iter()
-            .zip(wide)
-            .map_init(Default::default, exact)
-            .collect()
     }
 
     /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.
@@ -463,8 +439,7 @@ impl Predictor {
             if f64::from(lost) <= TOLERANCE * total {
                 return to.iter_mut().for_each(|p| *p /= total);
             }
-            self.logs()
-                .climb(s, &self.leaves, self.batch.row(b), Join::Sum, values);
+            self.logs().forward(s, self.batch.row(b), Join::Sum, values);
             for y in 0..k {
                 self.logs().root(s, values, y, tops);
                 to[y] = log_sum_exp(tops) + self.model.log_prior[y];
@@ -493,7 +468,7 @@ impl Predictor {
     pub(crate) fn doubtful(&self, seeds: &[f64]) -> Vec<bool> {
         let k = self.model.structure.classes;
         let doubtful = |(b, seeds): (usize, &[f64])| {
-            let doubts = self.activations.class_doubts(k, b);
+            let doubts = self.activations.class_underflow_bounds(k, b);
             let harm: f64 = seeds
                 .iter()
                 .zip(doubts)
@@ -519,7 +494,7 @@ impl Predictor {
 
     /// The same weights in log space, made at the first call.
     pub(crate) fn logs(&self) -> &LogCircuit {
-        self.logs
-            .get_or_init(|| LogCircuit::new(&self.model.structure, &self.model.weights))
+        self.fallback
+            .log_circuit(&self.model.structure, &self.model.weights)
     }
 }

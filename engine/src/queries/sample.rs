@@ -26,7 +26,7 @@
 
 use crate::arithmetic::math::log_sum_exp;
 use crate::circuit::activations::Activations;
-use crate::circuit::log_space::{Join, LogCircuit, LogValues, descend};
+use crate::circuit::log_space::{Join, LogCircuit, LogValues, trace_states};
 use crate::error::Result;
 use crate::queries::predictor::{Pass, Predictor};
 use crate::random::{Purpose, Stream};
@@ -111,13 +111,7 @@ impl Predictor {
                 // A path into numbers that have underflown is as unlikely as they are; it is drawn again in log space.
                 if doubtful[b] || !draw(weights, Evidence::Scaled(&this.activations, b), row) {
                     let logs = this.logs();
-                    logs.climb(
-                        &this.model.structure,
-                        &this.leaves,
-                        this.batch.row(b),
-                        Join::Sum,
-                        values,
-                    );
+                    logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
                     draw(weights, Evidence::Logs(logs, values), row);
                 }
             };
@@ -146,9 +140,9 @@ impl Predictor {
             possible &= weights.iter().any(|&w| w > 0.0);
             stream.pick(weights.iter().copied())
         };
-        let states = descend(tree, (tree.levels.len(), 0, top), choose);
+        let states = trace_states(tree, (tree.levels.len(), 0, top), choose);
         if possible {
-            self.fill_holes(t, &states, row, |table, s, d| table.draw(s, d, stream));
+            self.fill_holes(t, &states, row, |table, s, d| table.sample(s, d, stream));
         }
         possible
     }

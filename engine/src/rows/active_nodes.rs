@@ -1,7 +1,7 @@
 //! Which nodes each sample needs.
 //!
 //! A subtree that is wholly missing for a sample is exactly 1 in every channel, because rows of W sum to one; so is
-//! a node that training sums out. Neither is computed: [`Rows`] lists, for every node, the samples that need it, and
+//! a node that training sums out. Neither is computed: [`ActiveNodes`] lists, for every node, the samples that need it, and
 //! the circuit keeps activations of those rows only.
 
 use crate::rows::batch::{Batch, CHUNK, words};
@@ -9,10 +9,10 @@ use crate::structure::{OUTSIDE, Tree};
 
 /// The rows of one layer: those (node, sample) pairs that are computed.
 ///
-/// Rows are numbered by parent, chunk of samples, child, sample, so that all a task reads from its children is one
+/// ActiveNodes are numbered by parent, chunk of samples, child, sample, so that all a task reads from its children is one
 /// stretch of memory.
 #[derive(Clone, Debug, Default)]
-pub struct Layer {
+pub struct ActiveLayer {
     /// (nodes, words): which samples need the node.
     pub mask: Vec<u64>,
     /// (nodes, words): the first row of the node's samples of that word.
@@ -23,13 +23,13 @@ pub struct Layer {
     pub order: Vec<usize>,
 }
 
-impl Layer {
-    /// Rows of the layer.
+impl ActiveLayer {
+    /// ActiveNodes of the layer.
     pub fn rows(&self) -> usize {
         *self.tasks.last().unwrap_or(&0)
     }
 
-    /// Rows of one node and word.
+    /// ActiveNodes of one node and word.
     pub fn count(&self, key: usize) -> usize {
         self.mask[key].count_ones() as usize
     }
@@ -37,17 +37,20 @@ impl Layer {
 
 /// The rows of every layer of one tree for one batch.
 #[derive(Clone, Debug, Default)]
-pub struct Rows {
+pub struct ActiveNodes {
     /// Words of a mask.
     pub words: usize,
-    /// Layer 0 to L.
-    pub layers: Vec<Layer>,
+    /// ActiveLayer 0 to L.
+    pub layers: Vec<ActiveLayer>,
 }
+
+/// Which nodes are summed out for one sample, as `is_dropped(tree, layer, node)`.
+pub type IsDropped<'a> = &'a dyn Fn(usize, usize, usize) -> bool;
 
 /// Which nodes of a layer are summed out for which samples: a mask of (nodes, words), or empty for none.
 pub type Dropped = Vec<u64>;
 
-impl Rows {
+impl ActiveNodes {
     /// Every node for every sample: what questions about missing inputs need.
     pub fn dense(&mut self, tree: &Tree, rows: usize) {
         self.prepare(tree, rows);
@@ -111,7 +114,7 @@ impl Rows {
     fn prepare(&mut self, tree: &Tree, rows: usize) {
         self.words = words(rows);
         self.layers
-            .resize_with(tree.levels.len() + 1, Layer::default);
+            .resize_with(tree.levels.len() + 1, ActiveLayer::default);
         for (l, layer) in self.layers.iter_mut().enumerate() {
             layer.mask.clear();
             layer.mask.resize(tree.nodes(l) * self.words, 0);
@@ -166,10 +169,13 @@ mod tests {
         batch.clear(&structure, 70);
         batch.row_mut(0)[0] = 1.0; // sample 0 sees the first pixel, sample 69 the last
         batch.row_mut(69)[15] = 1.0;
-        let mut rows = Rows::default();
+        let mut rows = ActiveNodes::default();
         rows.needed(&structure.trees[0], &batch, &[]);
         assert_eq!(
-            rows.layers.iter().map(Layer::rows).collect::<Vec<_>>(),
+            rows.layers
+                .iter()
+                .map(ActiveLayer::rows)
+                .collect::<Vec<_>>(),
             [2, 2, 2]
         );
         assert_eq!(rows.layers[2].mask, [1, 1 << 5]);
@@ -177,12 +183,18 @@ mod tests {
         drop[0] = 1; // the first node of level 1, for sample 0
         rows.needed(&structure.trees[0], &batch, &[vec![], drop]);
         assert_eq!(
-            rows.layers.iter().map(Layer::rows).collect::<Vec<_>>(),
+            rows.layers
+                .iter()
+                .map(ActiveLayer::rows)
+                .collect::<Vec<_>>(),
             [1, 1, 1]
         );
         rows.dense(&structure.trees[0], 70);
         assert_eq!(
-            rows.layers.iter().map(Layer::rows).collect::<Vec<_>>(),
+            rows.layers
+                .iter()
+                .map(ActiveLayer::rows)
+                .collect::<Vec<_>>(),
             [16 * 70, 4 * 70, 70]
         );
     }

@@ -18,7 +18,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Makes room for `rows` rows of the structure's frame, all missing.
+    /// Makes space for `rows` rows of the structure's frame, all missing.
     pub fn clear(&mut self, structure: &Structure, rows: usize) {
         self.fit(structure, rows);
         self.values.fill(f32::NAN);
@@ -105,7 +105,7 @@ impl Batch {
     }
 }
 
-/// Words that hold one bit a sample.
+/// Words that hold one bit per sample.
 pub fn words(rows: usize) -> usize {
     rows.div_ceil(CHUNK)
 }

@@ -86,64 +86,33 @@ impl ImageSpec {
 
 /// Cuts the frame into patches and pools them; nodes with nothing of the frame under them do not exist.
 pub(crate) fn image_tree(spec: &ImageSpec) -> Result<Tree> {
+    check_image(spec)?;
     let (ph, pw) = spec.patch;
-    if ph == 0
-        || pw == 0
-        || spec
-            .levels
-            .iter()
-            .any(|l| l.window.0 == 0 || l.window.1 == 0)
-    {
-        return Err(Error::Structure(
-            "patches and windows must be at least 1×1".into(),
-        ));
-    }
-    if spec.frame.0 == 0 || spec.frame.1 == 0 {
-        return Err(Error::Structure("the image has no pixels".into()));
-    }
-    if spec.grid_shift.0 > spec.frame.0 || spec.grid_shift.1 > spec.frame.1 {
-        let (shift, frame) = (spec.grid_shift, spec.frame);
-        return Err(Error::Structure(format!(
-            "the grid is shifted by {shift:?}, further than the frame of {frame:?}"
-        )));
-    }
-    if ph.saturating_mul(pw).saturating_mul(spec.channels) > LARGEST {
-        return Err(Error::Structure(format!(
-            "a patch of {ph}×{pw}×{} numbers is too large",
-            spec.channels
-        )));
-    }
-    let mut grid = (
-        (spec.frame.0 + spec.grid_shift.0).div_ceil(ph),
-        (spec.frame.1 + spec.grid_shift.1).div_ceil(pw),
-    );
-    let mut node_at = Vec::new(); // grid cell → node of the layer, row-major
+    let mut grid = NodeGrid {
+        height: (spec.frame.0 + spec.grid_shift.0).div_ceil(ph),
+        width: (spec.frame.1 + spec.grid_shift.1).div_ceil(pw),
+        node_at: Vec::new(),
+    };
     let mut positions = Vec::new();
-    for gy in 0..grid.0 {
-        for gx in 0..grid.1 {
-            let inputs = patch_inputs(spec, gy, gx);
-            let exists = inputs.iter().any(|&input| input != OUTSIDE);
-            node_at.push(exists.then_some(positions.len() as u32));
-            if exists {
-                positions.push(Position { inputs, family: 0 });
-            }
+    for (gy, gx) in grid.cells() {
+        let inputs = patch_inputs(spec, gy, gx);
+        let exists = inputs.iter().any(|&input| input != OUTSIDE);
+        grid.node_at.push(exists.then_some(positions.len() as u32));
+        if exists {
+            positions.push(Position { inputs, family: 0 });
         }
     }
-    let families = match spec.leaf_sharing {
-        Sharing::Own => positions.len(),
-        _ => 1,
-    };
+    let own = spec.leaf_sharing == Sharing::Own;
+    let families = if own { positions.len() } else { 1 };
     if families > 1 {
-        positions
-            .iter_mut()
-            .enumerate()
-            .for_each(|(index, position)| position.family = index as u32);
+        let numbered = positions.iter_mut().enumerate();
+        numbered.for_each(|(index, position)| position.family = index as u32);
     }
     let mut levels = Vec::new();
     for level in &spec.levels {
-        let (built, coarser, coarser_grid) = pool(level, &node_at, grid);
+        let (built, coarser) = pool(level, &grid);
         levels.push(built);
-        (node_at, grid) = (coarser, coarser_grid);
+        grid = coarser;
     }
     let family = vec![spec.kind; ph * pw * spec.channels];
     Ok(Tree {
@@ -152,6 +121,47 @@ pub(crate) fn image_tree(spec: &ImageSpec) -> Result<Tree> {
         positions,
         levels,
     })
+}
+
+/// Sizes that make sense.
+fn check_image(spec: &ImageSpec) -> Result<()> {
+    let wrong = |text: String| Err(Error::Structure(text));
+    let (ph, pw) = spec.patch;
+    let is_empty = |level: &LevelSpec| level.window.0 == 0 || level.window.1 == 0;
+    if ph == 0 || pw == 0 || spec.levels.iter().any(is_empty) {
+        return wrong("patches and windows must be at least 1×1".into());
+    }
+    if spec.frame.0 == 0 || spec.frame.1 == 0 {
+        return wrong("the image has no pixels".into());
+    }
+    let (shift, frame) = (spec.grid_shift, spec.frame);
+    if shift.0 > frame.0 || shift.1 > frame.1 {
+        return wrong(format!(
+            "the grid is shifted by {shift:?}, further than the frame of {frame:?}"
+        ));
+    }
+    if ph.saturating_mul(pw).saturating_mul(spec.channels) > LARGEST {
+        return wrong(format!(
+            "a patch of {ph}×{pw}×{} numbers is too large",
+            spec.channels
+        ));
+    }
+    Ok(())
+}
+
+/// A grid of nodes, some of which do not exist.
+struct NodeGrid {
+    height: usize,
+    width: usize,
+    node_at: Vec<Option<u32>>, // by cell, row-major
+}
+
+impl NodeGrid {
+    /// Row and column of all cells.
+    fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let width = self.width;
+        (0..self.height).flat_map(move |y| (0..width).map(move |x| (y, x)))
+    }
 }
 
 fn patch_inputs(spec: &ImageSpec, gy: usize, gx: usize) -> Vec<u32> {
@@ -178,48 +188,46 @@ fn patch_inputs(spec: &ImageSpec, gy: usize, gx: usize) -> Vec<u32> {
     inputs
 }
 
-type Grid = (usize, usize);
-
-/// One level over a grid of nodes, some of which do not exist.
-fn pool(spec: &LevelSpec, node_at: &[Option<u32>], grid: Grid) -> (Level, Vec<Option<u32>>, Grid) {
-    let (h, w) = (spec.window.0.min(grid.0), spec.window.1.min(grid.1));
-    let coarser = (grid.0.div_ceil(h), grid.1.div_ceil(w));
-    let mut windows = vec![Vec::new(); coarser.0 * coarser.1];
+/// One level over a grid of nodes, and the grid above it.
+fn pool(spec: &LevelSpec, grid: &NodeGrid) -> (Level, NodeGrid) {
+    let (h, w) = (
+        spec.window.0.min(grid.height),
+        spec.window.1.min(grid.width),
+    );
+    let (height, width) = (grid.height.div_ceil(h), grid.width.div_ceil(w));
+    let mut windows = vec![Vec::new(); height * width];
     let mut weight_of = Vec::new();
     let mut pattern_index = std::collections::BTreeMap::new();
-    for y in 0..grid.0 {
-        for x in 0..grid.1 {
-            let Some(node) = node_at[y * grid.1 + x] else {
-                continue;
-            };
-            windows[(y / h) * coarser.1 + x / w].push(node);
-            let cell = match spec.sharing {
-                Sharing::Own => (y, x),
-                Sharing::Shared => (0, 0),
-                Sharing::Pattern(ph, pw) => (y % ph.max(1), x % pw.max(1)),
-            };
-            let next = pattern_index.len() as u32;
-            weight_of.push(*pattern_index.entry(cell).or_insert(next));
-        }
+    for ((y, x), node) in grid.cells().zip(&grid.node_at) {
+        let Some(node) = *node else {
+            continue;
+        };
+        windows[(y / h) * width + x / w].push(node);
+        let cell = match spec.sharing {
+            Sharing::Own => (y, x),
+            Sharing::Shared => (0, 0),
+            Sharing::Pattern(ph, pw) => (y % ph.max(1), x % pw.max(1)),
+        };
+        let next = pattern_index.len() as u32;
+        weight_of.push(*pattern_index.entry(cell).or_insert(next));
     }
-    let mut nodes = 0;
-    let node_at = windows.iter().map(|window| {
-        (!window.is_empty()).then(|| {
-            nodes += 1;
-            nodes - 1
-        })
+    let mut nodes = 0..;
+    let node_at = windows.iter().map(|window: &Vec<u32>| {
+        let exists = !window.is_empty();
+        exists.then(|| nodes.next().unwrap_or_default())
     });
-    let node_at = node_at.collect();
+    let coarser = NodeGrid {
+        height,
+        width,
+        node_at: node_at.collect(),
+    };
     windows.retain(|window| !window.is_empty());
-    (
-        Level {
-            channels: spec.channels,
-            weight_of,
-            children: windows,
-        },
-        node_at,
-        coarser,
-    )
+    let level = Level {
+        channels: spec.channels,
+        weight_of,
+        children: windows,
+    };
+    (level, coarser)
 }
 
 /// Groups of columns, `window` neighbours meeting at each level.

@@ -12,6 +12,8 @@
 //! One level over everything is CP, several are HT, and CP whose channels are the classes themselves
 //! ([`ClassRows::Identity`]) is rank 1 for each class. Several trees stand side by side under one class root.
 //!
+//! Uses: `error`.
+//!
 //! ```
 //! use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
 //! let spec = ImageSpec {
@@ -25,12 +27,12 @@
 
 pub mod tree;
 pub mod builders;
+mod summary;
 
 use crate::error::{Error, Result};
 use crate::structure::builders::{column_tree, image_tree};
-use crate::structure::tree::{MOST_NUMBERS, check_tree, numbers};
+use crate::structure::tree::{MAX_NUMBERS, check_tree, numbers};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 
 pub use crate::structure::builders::{ImageSpec, LevelSpec};
 pub use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
@@ -293,7 +295,7 @@ impl Structure {
         }
     }
 
-    /// Multiply-adds of the mixing products for one complete sample, going up.
+    /// Multiply-adds of the mixing products of a forward pass of one complete sample.
     pub fn multiply_adds(&self) -> usize {
         let levels = self.trees.iter().flat_map(|t| {
             (1..=t.levels.len()).map(|l| t.nodes(l - 1) * t.channels(l) * t.channels(l - 1))
@@ -301,86 +303,40 @@ impl Structure {
         levels.sum::<usize>() + self.class_weights()
     }
 
-    /// A table of levels, channels, weights and multiply-adds, for people.
-    pub fn inspect(&self) -> String {
-        let mut text = String::new();
-        let inputs = match self.frame {
-            Some(f) => {
-                format!(
-                    "{}×{}×{} in a frame of {}×{}",
-                    f.height, f.width, f.channels, f.frame_height, f.frame_width
-                )
-            }
-            None => format!("{} columns", self.kinds.len()),
-        };
-        let _ = writeln!(text, "inputs   {inputs}\nclasses  {}", self.classes);
-        for (index, tree) in self.trees.iter().enumerate() {
-            let sizes: Vec<usize> = tree.positions.iter().map(|p| p.inputs.len()).collect();
-            let (least, most) = (
-                sizes.iter().min().unwrap_or(&0),
-                sizes.iter().max().unwrap_or(&0),
-            );
-            let size = if least == most {
-                format!("{most}")
-            } else {
-                format!("{least} to {most}")
-            };
-            let families = tree.families.len();
-            let _ = writeln!(
-                text,
-                "tree {index}\n  level   nodes  channels  matrices       weights  multiply-adds\n  leaves {:6} {:9}  (structures of {size} numbers, {families} leaf {})",
-                tree.positions.len(),
-                tree.components,
-                if families == 1 { "family" } else { "families" },
-            );
-            for l in 1..=tree.levels.len() {
-                let matrix = tree.channels(l) * tree.channels(l - 1);
-                let matrices = tree.levels[l - 1].matrices();
-                let _ = writeln!(
-                    text,
-                    "  {l:<6} {:6} {:9} {matrices:9} {:13} {:14}",
-                    tree.nodes(l),
-                    tree.channels(l),
-                    matrices * matrix,
-                    tree.nodes(l - 1) * matrix
-                );
-            }
+    /// Checks that a blueprint describes a model. Constructors and the file reader call it.
+    pub fn check(&self) -> Result<()> {
+        if self.classes == 0 || self.trees.is_empty() || self.kinds.is_empty() {
+            return wrong("a model needs at least one input, one tree and one class");
         }
-        let weights = self.class_weights();
-        let _ = writeln!(text, "class rows {:38} {weights:14}", weights);
-        let _ = writeln!(
-            text,
-            "total      {:38} {:14}",
-            self.weights(),
-            self.multiply_adds()
-        );
-        text
+        if let Some(frame) = &self.frame {
+            self.check_frame(frame)?;
+        }
+        self.check_inputs()?;
+        for (index, tree) in self.trees.iter().enumerate() {
+            check_tree(tree, &self.kinds).or_else(|text| wrong(format!("tree {index}: {text}")))?;
+        }
+        self.check_root()
     }
 
-    /// Says what is wrong with a blueprint that does not describe a model. Constructors and the file reader call it.
-    pub fn check(&self) -> Result<()> {
-        let wrong = |text: String| Err(Error::Structure(text));
-        if self.classes == 0 || self.trees.is_empty() || self.kinds.is_empty() {
-            return wrong("a model needs at least one input, one tree and one class".into());
+    /// The frame holds the image and has the right size.
+    fn check_frame(&self, f: &Frame) -> Result<()> {
+        let pixels = f.frame_height.checked_mul(f.frame_width);
+        let numbers = pixels.and_then(|pixels| pixels.checked_mul(f.channels));
+        let too_small = f.height > f.frame_height || f.width > f.frame_width;
+        if too_small || numbers != Some(self.kinds.len()) {
+            return wrong(format!(
+                "the frame must hold the image and have {} numbers",
+                self.kinds.len()
+            ));
         }
-        if let Some(f) = self.frame {
-            let numbers = f
-                .frame_height
-                .checked_mul(f.frame_width)
-                .and_then(|n| n.checked_mul(f.channels));
-            if f.height > f.frame_height
-                || f.width > f.frame_width
-                || numbers != Some(self.kinds.len())
-            {
-                return wrong(format!(
-                    "the frame must hold the image and have {} numbers",
-                    self.kinds.len()
-                ));
-            }
-            if self.width() == 0 {
-                return wrong("the image has no pixels".into());
-            }
+        if self.width() == 0 {
+            return wrong("the image has no pixels");
         }
+        Ok(())
+    }
+
+    /// Inputs, classes and categories are not too many.
+    fn check_inputs(&self) -> Result<()> {
         if self.kinds.len() >= OUTSIDE as usize || self.classes > LARGEST {
             return wrong(format!(
                 "{} inputs or {} classes are too many",
@@ -388,12 +344,8 @@ impl Structure {
                 self.classes
             ));
         }
-        let kinds = self.kinds.iter().chain(
-            self.trees
-                .iter()
-                .flat_map(|tree| tree.families.iter().flatten()),
-        );
-        for kind in kinds {
+        let families = self.trees.iter().flat_map(|tree| &tree.families);
+        for kind in self.kinds.iter().chain(families.flatten()) {
             if let Kind::Categorical(n) = kind
                 && !(1..=LARGEST).contains(&(*n as usize))
             {
@@ -402,24 +354,20 @@ impl Structure {
                 ));
             }
         }
-        for (index, tree) in self.trees.iter().enumerate() {
-            check_tree(tree, &self.kinds)
-                .map_err(|text| Error::Structure(format!("tree {index}: {text}")))?;
-        }
-        let root = self
-            .trees
-            .iter()
-            .map(|tree| tree.top_channels() as u128)
-            .sum::<u128>()
-            * self.classes as u128;
-        if self.trees.iter().map(numbers).sum::<u128>() + root > MOST_NUMBERS {
+        Ok(())
+    }
+
+    /// The whole model is not too large, and the class rows fit the trees.
+    fn check_root(&self) -> Result<()> {
+        let tops = self.trees.iter().map(|tree| tree.top_channels() as u128);
+        let root = tops.sum::<u128>() * self.classes as u128;
+        if self.trees.iter().map(numbers).sum::<u128>() + root > MAX_NUMBERS {
             return wrong(format!(
-                "more than {MOST_NUMBERS} numbers to learn and compute"
+                "more than {MAX_NUMBERS} numbers to learn and compute"
             ));
         }
-        if self.class_rows == ClassRows::Identity
-            && (self.trees.len(), self.root_channels()) != (1, self.classes)
-        {
+        let identity = self.class_rows == ClassRows::Identity;
+        if identity && (self.trees.len(), self.root_channels()) != (1, self.classes) {
             return wrong(format!(
                 "identity class rows need one tree with as many top channels as classes ({}), got {} tree(s) with {}",
                 self.classes,
@@ -429,6 +377,10 @@ impl Structure {
         }
         Ok(())
     }
+}
+
+fn wrong<T>(text: impl Into<String>) -> Result<T> {
+    Err(Error::Structure(text.into()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub const OUTSIDE: u32 = u32::MAX;
 pub const LARGEST: usize = 1 << 24;
 
 /// The most numbers of one model, so that no product of sizes overflows: 2⁴⁰, or what an address reaches.
-pub(crate) const MOST_NUMBERS: u128 = if usize::BITS < 64 {
+pub(crate) const MAX_NUMBERS: u128 = if usize::BITS < 64 {
     usize::MAX as u128 / 64
 } else {
     1 << 40
@@ -112,27 +112,41 @@ impl Tree {
     }
 }
 
+/// What is wrong with a tree, in words.
+type Checked = std::result::Result<(), String>;
+
 /// What is wrong with a tree over inputs of these kinds.
-pub(crate) fn check_tree(tree: &Tree, kinds: &[Kind]) -> std::result::Result<(), String> {
-    if tree.components == 0 || tree.levels.is_empty() || tree.levels.iter().any(|l| l.channels == 0)
-    {
+pub(crate) fn check_tree(tree: &Tree, kinds: &[Kind]) -> Checked {
+    check_sizes(tree)?;
+    check_positions(tree, kinds)?;
+    (1..=tree.levels.len()).try_for_each(|l| check_level(tree, l))?;
+    match tree.nodes(tree.levels.len()) {
+        1 => Ok(()),
+        nodes => Err(format!(
+            "the last level must leave one node, it leaves {nodes}"
+        )),
+    }
+}
+
+/// Components and channels are neither none nor too many.
+fn check_sizes(tree: &Tree) -> Checked {
+    let no_channels = tree.levels.iter().any(|level| level.channels == 0);
+    if tree.components == 0 || tree.levels.is_empty() || no_channels {
         return Err("components, levels and channels must be at least 1".into());
     }
-    if tree
-        .levels
-        .iter()
-        .map(|l| l.channels)
-        .chain([tree.components])
-        .any(|size| size > LARGEST)
-    {
+    let channels = tree.levels.iter().map(|level| level.channels);
+    if channels.chain([tree.components]).any(|size| size > LARGEST) {
         return Err(format!("components and channels must be at most {LARGEST}"));
     }
+    Ok(())
+}
+
+/// Every input is covered once, by a coordinate of its kind.
+fn check_positions(tree: &Tree, kinds: &[Kind]) -> Checked {
     let mut covered = vec![false; kinds.len()];
     for (index, position) in tree.positions.iter().enumerate() {
-        let family = tree
-            .families
-            .get(position.family as usize)
-            .ok_or("a position names a family that is not there")?;
+        let family = tree.families.get(position.family as usize);
+        let family = family.ok_or("a position names a family that is not there")?;
         if family.is_empty() {
             return Err(format!("position {index} has no inputs"));
         }
@@ -143,15 +157,10 @@ pub(crate) fn check_tree(tree: &Tree, kinds: &[Kind]) -> std::result::Result<(),
                 family.len()
             ));
         }
-        for (&input, kind) in position
-            .inputs
-            .iter()
-            .zip(family)
-            .filter(|(input, _)| **input != OUTSIDE)
-        {
-            let known = kinds
-                .get(input as usize)
-                .ok_or(format!("position {index} names input {input}"))?;
+        let inputs = position.inputs.iter().zip(family);
+        for (&input, kind) in inputs.filter(|(input, _)| **input != OUTSIDE) {
+            let known = kinds.get(input as usize);
+            let known = known.ok_or(format!("position {index} names input {input}"))?;
             if known != kind || std::mem::replace(&mut covered[input as usize], true) {
                 return Err(format!(
                     "input {input} must be covered once, by a coordinate of its kind"
@@ -159,41 +168,32 @@ pub(crate) fn check_tree(tree: &Tree, kinds: &[Kind]) -> std::result::Result<(),
             }
         }
     }
-    if let Some(input) = covered.iter().position(|&c| !c) {
-        return Err(format!("input {input} is not covered"));
+    match covered.iter().position(|&covered| !covered) {
+        Some(input) => Err(format!("input {input} is not covered")),
+        None => Ok(()),
     }
-    for l in 1..=tree.levels.len() {
-        let level = &tree.levels[l - 1];
-        let below = tree.nodes(l - 1);
-        let mut seen = vec![false; below];
-        for &child in level.children.iter().flatten() {
-            if child as usize >= below || std::mem::replace(&mut seen[child as usize], true) {
-                return Err(format!(
-                    "level {l}: child {child} is not there or has two parents"
-                ));
-            }
-        }
-        if seen.contains(&false)
-            || level.children.iter().any(Vec::is_empty)
-            || level.weight_of.len() != below
-        {
+}
+
+/// Every node below level l has one parent and a matrix.
+fn check_level(tree: &Tree, l: usize) -> Checked {
+    let (level, below) = (&tree.levels[l - 1], tree.nodes(l - 1));
+    let mut seen = vec![false; below];
+    for &child in level.children.iter().flatten() {
+        if child as usize >= below || std::mem::replace(&mut seen[child as usize], true) {
             return Err(format!(
-                "level {l}: every node needs a parent, a matrix and, above the leaves, children"
+                "level {l}: child {child} is not there or has two parents"
             ));
         }
-        if let Some(matrix) = level
-            .weight_of
-            .iter()
-            .find(|&&matrix| matrix as usize >= below)
-        {
-            return Err(format!("level {l}: matrix {matrix} for {below} nodes"));
-        }
     }
-    match tree.nodes(tree.levels.len()) {
-        1 => Ok(()),
-        nodes => Err(format!(
-            "the last level must leave one node, it leaves {nodes}"
-        )),
+    let no_children = level.children.iter().any(Vec::is_empty);
+    if seen.contains(&false) || no_children || level.weight_of.len() != below {
+        return Err(format!(
+            "level {l}: every node needs a parent, a matrix and, above the leaves, children"
+        ));
+    }
+    match level.weight_of.iter().find(|m| **m as usize >= below) {
+        Some(matrix) => Err(format!("level {l}: matrix {matrix} for {below} nodes")),
+        None => Ok(()),
     }
 }
 

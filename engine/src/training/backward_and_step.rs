@@ -1,18 +1,19 @@
-//! Down one level and a step of its weights, in one.
+//! Back through one level and a step of its weights, in one.
 //!
 //! One task is a window with all its samples: dψ of the children, then for each child dφ and dW. What it reads and
-//! writes passes through the cache once. Where every node has a matrix of its own, the matrix takes its step at once;
-//! where nodes share matrices, dW is summed first: by group of windows, then over the groups, in a fixed order.
+//! writes passes through the cache once. Where every node has a matrix of its own, the matrix takes its step at once.
+//! Where nodes share matrices, dW is summed first: by group of windows, then over the groups, in a fixed order.
 
 use crate::arithmetic::amx::Parts;
-use crate::arithmetic::matmul::{arch, padded};
+use crate::arithmetic::matmul::arch;
 use crate::arithmetic::tasks::for_each_task;
-use crate::circuit::activations::{Activations, Buffers, children_of, cut, fit};
+use crate::circuit::activations::{Activations, cut};
+use crate::circuit::backward::LevelBackward;
 use crate::layers::mixing::Simplex;
-use crate::layers::mixing_backward::{Lowered, downward};
-use crate::layers::mixing_gradient::{Scratch, Segment, add_gradient, with_mixed};
-use crate::layers::product;
-use crate::rows::active_nodes::{Layer, Rows};
+use crate::layers::mixing_backward::{BackwardRows, MixingShape, backward};
+use crate::layers::mixing_gradient::{
+    MatrixShape, Mixed, Scratch, Segment, add_gradient, with_mixed,
+};
 use crate::structure::Tree;
 use crate::training::optimizer::{Moments, PanelStep, Step, panel_steps, update_mixing};
 
@@ -29,25 +30,21 @@ pub struct Learned<'a> {
     pub counts: &'a [f32],
 }
 
-/// One window on its way down.
-struct Window<'a> {
+/// One window on its way back.
+struct WindowBackward<'a> {
     node: usize,
     psi: &'a mut [f32],
     dphi: &'a mut [f32],
 }
 
-/// A level as its windows see it.
-struct Level<'a> {
-    tree: &'a Tree,
-    l: usize,
-    below: &'a Layer,
-    above: &'a Layer,
-    words: usize,
+/// A level that learns, as its windows see it.
+struct LearningLevel<'a> {
+    level: LevelBackward<'a>,
     phi: &'a [f32], // of the children
-    upper: &'a Buffers,
-    wanted: bool, // whether dφ is
-    divide: bool, // see `product::Downward`
 }
+
+/// One child of a window after the product: its rows of dψ and dφ, by word.
+type ChildRows<'a> = Vec<BackwardRows<'a>>;
 
 impl Activations {
     /// dψ of level l in place of ψ, dφˡ⁻¹ (of leaves only if wanted), and a step of the level's weights.
@@ -58,239 +55,174 @@ impl Activations {
         step: &Step,
         to_leaves: bool,
     ) {
-        let Rows { words, layers } = &self.rows[t];
-        let (words, below, above) = (*words, &layers[l - 1], &layers[l]);
-        let (a_wide, c_wide) = (padded(tree.channels(l - 1)), padded(tree.channels(l)));
-        let work = below.rows() * a_wide * c_wide;
-        let wanted = l > 1 || to_leaves;
-        let divide = self.root.by_class && l == tree.levels.len();
-        let (lower, upper) = self.layers[t].split_at_mut(l);
-        let Buffers { phi, psi, dphi, .. } = &mut lower[l - 1];
-        fit(dphi, if wanted { below.rows() * a_wide } else { 0 });
+        let (level, lower) = self.level_backward(t, l, tree, to_leaves);
+        let (words, below) = (level.words, level.below);
         let rows = |node: usize| below.tasks[(node + 1) * words] - below.tasks[node * words];
-        let psi = cut(psi, (0..tree.nodes(l)).map(|node| rows(node) * c_wide));
-        let dphi = cut(
-            dphi,
-            (0..tree.nodes(l)).map(|node| if wanted { rows(node) * a_wide } else { 0 }),
-        );
-        let windows = psi.into_iter().zip(dphi).enumerate();
-        let windows: Vec<_> = windows
-            .map(|(node, (psi, dphi))| Window { node, psi, dphi })
-            .collect();
-        let level = Level {
-            tree,
-            l,
-            below,
-            above,
-            words,
-            phi,
-            upper: &upper[0],
-            wanted,
-            divide,
+        let nodes = 0..tree.nodes(l);
+        let psi_lengths = nodes.clone().map(|node| rows(node) * level.c_padded());
+        let psi = cut(&mut lower.psi, psi_lengths);
+        let dphi_lengths = nodes.map(|node| rows(node) * level.dphi_width());
+        let dphi = cut(&mut lower.dphi, dphi_lengths);
+        let window = |(node, (psi, dphi))| WindowBackward { node, psi, dphi };
+        let windows = psi.into_iter().zip(dphi).enumerate().map(window).collect();
+        let level = LearningLevel {
+            level,
+            phi: &lower.phi,
         };
-        match tree.levels[l - 1].is_own() {
-            true => level.learn_own(windows, learned, step, work),
-            false => level.learn_shared(windows, learned, step, work),
+        if tree.levels[l - 1].is_own() {
+            level.learn_own(windows, learned, step);
+        } else {
+            level.learn_shared(windows, learned, step);
         }
     }
 }
 
-impl Level<'_> {
-    fn matrix_of(&self, j: u32) -> usize {
-        self.tree.levels[self.l - 1].weight_of[j as usize] as usize
+impl LearningLevel<'_> {
+    fn shape(&self) -> MixingShape {
+        MixingShape {
+            rows: self.level.tree.channels(self.level.l),
+            columns: self.level.tree.channels(self.level.l - 1),
+        }
     }
 
-    fn children(&self, node: usize) -> &[u32] {
-        &self.tree.levels[self.l - 1].children[node]
+    fn gradient_shape(&self) -> MatrixShape {
+        MatrixShape {
+            columns: self.shape().columns,
+            padded_rows: self.level.c_padded(),
+        }
     }
 
-    /// (C, A).
-    fn shape(&self) -> (usize, usize) {
-        (self.tree.channels(self.l), self.tree.channels(self.l - 1))
+    /// Matrices of the level.
+    fn matrices(&self) -> usize {
+        self.level.tree.levels[self.level.l - 1].matrices()
     }
 
-    /// Every matrix steps as soon as its one node has gone down.
-    fn learn_own(&self, windows: Vec<Window<'_>>, learned: Learned<'_>, step: &Step, work: usize) {
-        let mut matrices: Vec<Vec<PanelStep<'_>>> = (0..self.tree.levels[self.l - 1].matrices())
-            .map(|_| Vec::new())
-            .collect();
+    /// Every matrix steps as soon as its one node has gone back.
+    fn learn_own(&self, windows: Vec<WindowBackward<'_>>, learned: Learned<'_>, step: &Step) {
+        let mut matrices: Vec<Vec<PanelStep<'_>>> = Vec::new();
+        matrices.resize_with(self.matrices(), Vec::new);
         let panels = panel_steps(learned.simplex, learned.moments, learned.counts);
         panels.for_each(|panel| matrices[panel.panel.matrix].push(panel));
-        let mut take = |&j: &u32| std::mem::take(&mut matrices[self.matrix_of(j)]);
-        let tasks = windows.into_iter().map(|window| {
-            let matrices: Vec<_> = self.children(window.node).iter().map(&mut take).collect();
-            (window, matrices)
-        });
-        let tasks: Vec<_> = tasks.collect();
+        let mut tasks = Vec::with_capacity(windows.len());
+        for window in windows {
+            let mut own = Vec::new();
+            for &j in self.level.children(window.node) {
+                own.push(std::mem::take(&mut matrices[self.level.matrix_of(j)]));
+            }
+            tasks.push((window, own));
+        }
+        let work = self.level.work();
         let few = tasks.len() < 2 * rayon::current_num_threads(); // then a window's children are tasks too
         let inner = if few { work / tasks.len() } else { 0 };
         for_each_task(work, tasks, |(window, matrices)| {
             let node = window.node;
-            let (psi, parts) = self.lower(window);
-            let children: Vec<_> = self
-                .children(node)
-                .iter()
-                .zip(parts)
-                .zip(matrices)
-                .collect();
-            for_each_task(inner, children, |((&j, mut parts), panels)| {
-                if self.wanted {
-                    let weights: Vec<&[f32]> =
-                        panels.iter().map(|panel| &*panel.panel.weights).collect();
-                    downward(arch(), self.shape(), &weights, &mut parts, Parts::Two);
-                }
-                let (c_wide, columns) = (padded(self.shape().0), self.shape().1);
-                with_mixed((columns, c_wide), self.segments(node, j, psi), |mixed| {
-                    for_each_task(inner, panels, |panel| {
-                        panel.run(
-                            step,
-                            |scratch,
-                             PanelStep {
-                                 panel,
-                                 first,
-                                 second,
-                                 ..
-                             }| {
-                                mixed.gradient(
-                                    arch(),
-                                    (panel.first, panel.wide),
-                                    scratch,
-                                    [first, second],
-                                );
-                            },
-                        );
-                    });
-                });
+            let (dpsi, rows) = self.window_backward(window);
+            let children = self.level.children(node).iter().zip(rows).zip(matrices);
+            for_each_task(inner, children.collect(), |((&j, rows), panels)| {
+                self.learn_child(rows, self.segments(node, j, dpsi), panels, step, inner);
             });
         });
     }
 
-    /// Groups of windows go down and sum their dW; then all panels step.
-    fn learn_shared(
+    /// dφ of one child, and a step of its matrix.
+    fn learn_child<'a>(
         &self,
-        windows: Vec<Window<'_>>,
-        learned: Learned<'_>,
+        mut rows: ChildRows<'_>,
+        segments: impl Iterator<Item = Segment<'a>>,
+        panels: Vec<PanelStep<'_>>,
         step: &Step,
         work: usize,
     ) {
+        if self.level.wanted {
+            let weights: Vec<&[f32]> = panels.iter().map(|panel| &*panel.panel.weights).collect();
+            backward(arch(), self.shape(), &weights, &mut rows, Parts::Two);
+        }
+        let gradient = |mixed: &Mixed<'_>, scratch: &mut Scratch, panel: &PanelStep<'_>| {
+            let next: [&[f32]; 2] = [panel.first, panel.second];
+            mixed.gradient(arch(), panel.panel.rows, scratch, next);
+        };
+        with_mixed(self.gradient_shape(), segments, |mixed| {
+            for_each_task(work, panels, |panel| {
+                panel.run(step, |scratch, panel| gradient(mixed, scratch, panel));
+            });
+        });
+    }
+
+    /// Groups of windows go back and sum their dW; then all panels step.
+    fn learn_shared(&self, windows: Vec<WindowBackward<'_>>, learned: Learned<'_>, step: &Step) {
         let Learned {
             simplex,
             moments,
             counts,
         } = learned;
-        let (c_wide, columns) = (padded(self.shape().0), self.shape().1);
-        let length = columns * c_wide;
-        let matrices = self.tree.levels[self.l - 1].matrices();
-        let size = windows.len().div_ceil(GROUPS);
-        let mut windows = windows.into_iter();
-        let groups = std::iter::repeat_with(|| windows.by_ref().take(size).collect::<Vec<_>>());
-        let groups: Vec<_> = groups.take_while(|group| !group.is_empty()).collect();
-        let mut sums = vec![0.0; groups.len() * matrices * length];
-        let tasks = groups
-            .into_iter()
-            .zip(sums.chunks_exact_mut(matrices * length))
-            .collect();
-        for_each_task(
-            work,
-            tasks,
-            |(group, sums): (Vec<Window<'_>>, &mut [f32])| {
-                let mut scratch = Scratch::default();
-                for window in group {
-                    let node = window.node;
-                    let (psi, parts) = self.lower(window);
-                    for (&j, mut parts) in self.children(node).iter().zip(parts) {
-                        let matrix = self.matrix_of(j);
-                        if self.wanted {
-                            downward(
-                                arch(),
-                                self.shape(),
-                                &simplex.matrix_panels(matrix),
-                                &mut parts,
-                                Parts::Two,
-                            );
-                        }
-                        for segment in self.segments(node, j, psi) {
-                            let to = &mut sums[matrix * length..(matrix + 1) * length];
-                            add_gradient(arch(), (columns, c_wide), segment, to, &mut scratch);
-                        }
-                    }
-                }
-            },
-        );
-        update_mixing(
-            step,
-            (simplex, moments, counts),
-            matrices * length,
-            |scratch, PanelStep { panel, .. }| {
-                scratch.gradient.clear();
-                scratch.gradient.resize(columns * panel.wide, 0.0);
-                for sums in sums.chunks_exact(matrices * length) {
-                    let sums = &sums[panel.matrix * length + panel.first * columns..];
-                    scratch
-                        .gradient
-                        .iter_mut()
-                        .zip(sums)
-                        .for_each(|(to, sum)| *to += sum);
-                }
-            },
-        );
+        let columns = self.shape().columns;
+        let length = columns * self.level.c_padded();
+        let all = self.matrices() * length;
+        let groups = grouped(windows);
+        let mut sums = vec![0.0; groups.len() * all];
+        let tasks: Vec<_> = groups.into_iter().zip(sums.chunks_exact_mut(all)).collect();
+        for_each_task(self.level.work(), tasks, |(group, sums)| {
+            self.sum_group(group, simplex, sums);
+        });
+        let gradient = |scratch: &mut Scratch, PanelStep { panel, .. }: &PanelStep<'_>| {
+            scratch.gradient.clear();
+            scratch.gradient.resize(columns * panel.rows.width, 0.0);
+            for sums in sums.chunks_exact(all) {
+                let sums = &sums[panel.matrix * length + panel.rows.first * columns..];
+                let both = scratch.gradient.iter_mut().zip(sums);
+                both.for_each(|(to, sum)| *to += sum);
+            }
+        };
+        update_mixing(step, (simplex, moments, counts), all, gradient);
     }
 
-    /// dψ of a window in place of ψ; returns it, and by child the rows that are to be mixed down.
-    fn lower<'a>(&self, window: Window<'a>) -> (&'a [f32], Vec<Vec<Lowered<'a>>>) {
-        let Self { below, words, .. } = *self;
-        let Window { node, psi, dphi } = window;
-        let (c_wide, a_wide) = (padded(self.shape().0), padded(self.shape().1));
+    /// dφ of all children of some windows, and their dW into `sums`.
+    fn sum_group(&self, group: Vec<WindowBackward<'_>>, simplex: &Simplex, sums: &mut [f32]) {
+        let shape = self.gradient_shape();
+        let length = shape.columns * shape.padded_rows;
+        let mut scratch = Scratch::default();
+        for window in group {
+            let node = window.node;
+            let (dpsi, rows) = self.window_backward(window);
+            for (&j, mut rows) in self.level.children(node).iter().zip(rows) {
+                let matrix = self.level.matrix_of(j);
+                if self.level.wanted {
+                    let panels = simplex.matrix_panels(matrix);
+                    backward(arch(), self.shape(), &panels, &mut rows, Parts::Two);
+                }
+                let to = &mut sums[matrix * length..(matrix + 1) * length];
+                for segment in self.segments(node, j, dpsi) {
+                    add_gradient(arch(), shape, segment, to, &mut scratch);
+                }
+            }
+        }
+    }
+
+    /// dψ of a window in place of ψ; returns it, and by child the rows that are to be mixed back.
+    fn window_backward<'a>(&self, window: WindowBackward<'a>) -> (&'a [f32], Vec<ChildRows<'a>>) {
+        let (below, words) = (self.level.below, self.level.words);
+        let WindowBackward { node, psi, dphi } = window;
+        let c_padded = self.level.c_padded();
         let start = below.tasks[node * words];
         for word in 0..words {
-            self.lower_product(
-                node,
-                word,
-                &mut psi[(below.tasks[node * words + word] - start) * c_wide..],
-            );
+            let first = (below.tasks[node * words + word] - start) * c_padded;
+            self.level.product(node, word, &mut psi[first..]);
         }
-        let (psi, children) = (&*psi, self.children(node));
-        let keys: Vec<_> = (0..words)
-            .flat_map(|word| children.iter().map(move |&j| j as usize * words + word))
-            .collect();
-        let pieces = cut(
-            dphi,
-            keys.iter().map(|&key| {
-                if self.wanted {
-                    below.count(key) * a_wide
-                } else {
-                    0
-                }
-            }),
-        );
-        let mut parts: Vec<Vec<Lowered<'_>>> =
-            children.iter().map(|_| Vec::with_capacity(words)).collect();
+        let (dpsi, children) = (&*psi, self.level.children(node));
+        let of_word = |word| children.iter().map(move |&j| j as usize * words + word);
+        let keys: Vec<usize> = (0..words).flat_map(of_word).collect();
+        let length = |&key: &usize| below.count(key) * self.level.dphi_width();
+        let pieces = cut(dphi, keys.iter().map(length));
+        let mut rows: Vec<ChildRows<'_>> = Vec::new();
+        rows.resize_with(children.len(), || Vec::with_capacity(words));
         for (index, (key, dphi)) in keys.into_iter().zip(pieces).enumerate() {
-            let dpsi = &psi[(below.first[key] - start) * c_wide..];
-            parts[index % children.len()].push(Lowered {
+            rows[index % children.len()].push(BackwardRows {
                 count: below.count(key),
-                dpsi,
+                dpsi: &dpsi[(below.first[key] - start) * c_padded..],
                 dphi,
             });
         }
-        (psi, parts)
-    }
-
-    /// dψ in place of ψ for the samples of one word.
-    fn lower_product(&self, node: usize, word: usize, psi: &mut [f32]) {
-        let width = padded(self.tree.channels(self.l));
-        let task = node * self.words + word;
-        let first = self.above.first[task];
-        arch().dispatch(product::Downward {
-            width,
-            children: &children_of(self.tree, self.l, self.below, self.words, node, word),
-            mask: self.above.mask[task],
-            phi: &self.upper.phi[first * width..],
-            dphi: &self.upper.dphi[first * width..],
-            inverse: &self.upper.inverse[first..],
-            psi,
-            divide: self.divide,
-        });
+        (dpsi, rows)
     }
 
     /// The rows of child j of a window, given the window's dψ.
@@ -298,19 +230,24 @@ impl Level<'_> {
         &'a self,
         node: usize,
         j: u32,
-        psi: &'a [f32],
+        dpsi: &'a [f32],
     ) -> impl Iterator<Item = Segment<'a>> {
-        let Self {
-            below, words, phi, ..
-        } = *self;
-        let (c_wide, a_wide) = (padded(self.shape().0), padded(self.shape().1));
+        let (below, words) = (self.level.below, self.level.words);
+        let (a_padded, c_padded) = (self.level.a_padded(), self.level.c_padded());
         let start = below.tasks[node * words];
-        (0..words)
-            .map(move |word| j as usize * words + word)
-            .map(move |key| Segment {
-                count: below.count(key),
-                phi: &phi[below.first[key] * a_wide..],
-                dpsi: &psi[(below.first[key] - start) * c_wide..],
-            })
+        let segment = move |key: usize| Segment {
+            count: below.count(key),
+            phi: &self.phi[below.first[key] * a_padded..],
+            dpsi: &dpsi[(below.first[key] - start) * c_padded..],
+        };
+        (0..words).map(move |word| segment(j as usize * words + word))
     }
+}
+
+/// At most [`GROUPS`] groups of neighbouring windows.
+fn grouped(windows: Vec<WindowBackward<'_>>) -> Vec<Vec<WindowBackward<'_>>> {
+    let size = windows.len().div_ceil(GROUPS);
+    let mut windows = windows.into_iter();
+    let groups = std::iter::repeat_with(|| windows.by_ref().take(size).collect::<Vec<_>>());
+    groups.take_while(|group| !group.is_empty()).collect()
 }

@@ -28,7 +28,7 @@ use crate::model::Model;
 use crate::random::{Purpose, Stream};
 use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
-use crate::training::leaf_init::{LeafStart, draw_structures, fit};
+use crate::training::leaf_init::{LeafStart, Patches, fit};
 use rayon::prelude::*;
 
 /// At most so many clusters in a class, and at least so many rows for each on average.
@@ -57,16 +57,15 @@ pub fn class_clusters(
         .map(|index| {
             let mut random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
             let rows = rows_of(data, (index / TIMES) as i64, kinds.len());
-            let drawn = draw_structures(
-                &like.scaling,
+            let patches = Patches {
+                scaling: &like.scaling,
                 kinds,
-                &rows,
-                kinds.len(),
-                &columns,
-                start.structures,
-                &mut random,
-            );
-            fit(kinds, each, &drawn, start, &mut random)
+                values: &rows,
+                width: kinds.len(),
+                positions: &columns,
+            };
+            let sampled = patches.sample(start.structures, &mut random);
+            fit(kinds, each, &sampled, start, &mut random)
         })
         .collect();
     let size = |d: usize| {

@@ -1,4 +1,4 @@
-//! Where leaves start: k-means++ on local structures drawn from the data, then hard EM (paper, appendix on experiments).
+//! Where leaves start: k-means++ on local structures sampled from the data, then hard EM (paper, appendix on experiments).
 //!
 //! Holes are left out everywhere: a distance is taken over the coordinates that are there, and a component's moments
 //! over the structures that have the coordinate.
@@ -10,8 +10,8 @@
 //! ```
 
 use crate::layers::leaf::{Coordinate, Family, values_of};
-use crate::layers::leaf_kernel::Table;
-use crate::model::Model;
+use crate::layers::leaf_kernel::LeafKernel;
+use crate::model::{Model, Scaling};
 use crate::random::{Purpose, Stream};
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
@@ -21,13 +21,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LeafStart {
-    /// Local structures drawn for each family.
+    /// Local structures sampled for each family.
     pub structures: usize,
     /// Rounds of assigning and refitting means alone (k-means).
     pub means: usize,
     /// Rounds of hard EM after that.
     pub rounds: usize,
-    /// Added to every variance, and the least a trained one can be.
+    /// Added to every variance, and the minimum of a trained one.
     pub floor: f32,
 }
 
@@ -46,153 +46,139 @@ impl Default for LeafStart {
 pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: u64) {
     let places = model.structure.placement((0, 0));
     let mut column_of = vec![OUTSIDE; model.structure.frame_len()];
-    places
-        .iter()
-        .enumerate()
-        .for_each(|(column, &place)| column_of[place as usize] = column as u32);
-    let width = places.len();
-    let mut item = 0;
+    for (column, &place) in places.iter().enumerate() {
+        column_of[place as usize] = column as u32;
+    }
+    let mut families = 0; // of the trees before
     for t in 0..model.structure.trees.len() {
         let tree = &model.structure.trees[t];
-        let mut positions_of: Vec<Vec<&[u32]>> = vec![Vec::new(); tree.families.len()];
-        tree.positions
-            .iter()
-            .for_each(|p| positions_of[p.family as usize].push(&p.inputs));
-        let jobs: Vec<_> = tree
-            .families
-            .iter()
-            .zip(&positions_of)
-            .enumerate()
-            .collect();
-        let fitted: Vec<Family> = jobs
-            .par_iter()
-            .map(|(index, (kinds, positions))| {
-                let mut random = Stream::new(seed, Purpose::Leaves, 0, (item + index) as u32);
-                let columns: Vec<Vec<u32>> = positions
-                    .iter()
-                    .map(|inputs| {
-                        let column = |&i: &u32| {
-                            if i == OUTSIDE {
-                                OUTSIDE
-                            } else {
-                                column_of[i as usize]
-                            }
-                        };
-                        inputs.iter().map(column).collect()
-                    })
-                    .collect();
-                let drawn = draw_structures(
-                    &model.scaling,
-                    kinds,
-                    values,
-                    width,
-                    &columns,
-                    start.structures,
-                    &mut random,
-                );
-                fit(kinds, tree.components, &drawn, start, &mut random).0
-            })
-            .collect();
-        item += jobs.len();
+        let mut columns: Vec<Vec<Vec<u32>>> = vec![Vec::new(); tree.families.len()];
+        for position in &tree.positions {
+            let column = |&i: &u32| column_of.get(i as usize).copied().unwrap_or(OUTSIDE);
+            let inputs = position.inputs.iter().map(column).collect();
+            columns[position.family as usize].push(inputs);
+        }
+        let fit_family = |(index, (kinds, positions)): (usize, (&Vec<Kind>, &Vec<Vec<u32>>))| {
+            let mut random = Stream::new(seed, Purpose::Leaves, 0, (families + index) as u32);
+            let patches = Patches {
+                scaling: &model.scaling,
+                kinds,
+                values,
+                width: places.len(),
+                positions,
+            };
+            let sampled = patches.sample(start.structures, &mut random);
+            fit(kinds, tree.components, &sampled, start, &mut random).0
+        };
+        let jobs = tree.families.par_iter().zip(&columns).enumerate();
+        let fitted: Vec<Family> = jobs.map(fit_family).collect();
+        families += fitted.len();
         model.weights.trees[t].families = fitted;
     }
 }
 
-/// Local structures with something in them, (n, S), drawn from random rows and positions.
-pub(crate) fn draw_structures(
-    scaling: &crate::model::Scaling,
-    kinds: &[Kind],
-    values: &[f32],
-    width: usize,
-    positions: &[Vec<u32>],
-    count: usize,
-    random: &mut Stream,
-) -> Vec<f32> {
-    let rows = values.len() / width;
-    let exhaustive = rows * positions.len() <= count;
-    let tries = if exhaustive {
-        rows * positions.len()
-    } else {
-        4 * count
-    };
-    let most = count.min(tries) * kinds.len();
-    let mut drawn = Vec::with_capacity(most);
-    for index in 0..tries {
-        if drawn.len() == most {
-            break;
-        }
-        let (row, position) = match exhaustive {
-            true => (index / positions.len(), index % positions.len()),
-            false => (random.below(rows), random.below(positions.len())),
+/// Local structures of one family in rows of data.
+pub(crate) struct Patches<'a> {
+    pub scaling: &'a Scaling,
+    /// (S).
+    pub kinds: &'a [Kind],
+    /// (n, width).
+    pub values: &'a [f32],
+    pub width: usize,
+    /// The columns of each position, (S); [`OUTSIDE`] where it has none.
+    pub positions: &'a [Vec<u32>],
+}
+
+impl Patches<'_> {
+    /// At most `count` local structures with something in them, (n, S), from random rows and positions; all of them
+    /// where there are no more.
+    pub fn sample(&self, count: usize, random: &mut Stream) -> Vec<f32> {
+        let (rows, positions) = (self.values.len() / self.width, self.positions.len());
+        let exhaustive = rows * positions <= count;
+        let tries = if exhaustive {
+            rows * positions
+        } else {
+            4 * count
         };
-        let before = drawn.len();
-        for (&column, &kind) in positions[position].iter().zip(kinds) {
-            drawn.push(match (column, values_of(kind)) {
+        let max_numbers = count.min(tries) * self.kinds.len();
+        let mut sampled = Vec::with_capacity(max_numbers);
+        for index in 0..tries {
+            if sampled.len() == max_numbers {
+                break;
+            }
+            let (row, position) = if exhaustive {
+                (index / positions, index % positions)
+            } else {
+                (random.below(rows), random.below(positions))
+            };
+            self.push(row, position, &mut sampled);
+        }
+        sampled
+    }
+
+    /// Appends one local structure, unless all of it is missing.
+    fn push(&self, row: usize, position: usize, to: &mut Vec<f32>) {
+        let (before, row) = (to.len(), &self.values[row * self.width..]);
+        for (&column, &kind) in self.positions[position].iter().zip(self.kinds) {
+            to.push(match (column, values_of(kind)) {
                 (OUTSIDE, _) => f32::NAN,
-                (column, None) => {
-                    scaling.apply(column as usize, values[row * width + column as usize])
-                }
-                (column, Some(_)) => values[row * width + column as usize],
+                (column, None) => self.scaling.apply(column as usize, row[column as usize]),
+                (column, Some(_)) => row[column as usize],
             });
         }
-        if drawn[before..].iter().all(|x| x.is_nan()) {
-            drawn.truncate(before);
+        if to[before..].iter().all(|x| x.is_nan()) {
+            to.truncate(before);
         }
     }
-    drawn
 }
 
 /// k-means++, k-means, hard EM: the components, and to which of them each local structure belongs.
 pub(crate) fn fit(
     kinds: &[Kind],
     components: usize,
-    drawn: &[f32],
+    sampled: &[f32],
     start: &LeafStart,
     random: &mut Stream,
 ) -> (Family, Vec<usize>) {
     let s = kinds.len();
-    let count = drawn.len() / s;
+    let count = sampled.len() / s;
     if count == 0 {
         return (Family::new(kinds, components), Vec::new());
     }
-    let everything = vec![0; count];
-    let whole = refit(kinds, 1, drawn, &everything, start.floor, &[]);
-    let spread: Vec<f32> = whole
-        .coordinates
-        .iter()
-        .map(|c| spread_of(c).max(1e-12))
-        .collect();
-    let centres = seed_centres(kinds, components, drawn, &spread, random);
-    let mut assigned: Vec<usize> = drawn
-        .par_chunks(s)
-        .map(|x| nearest(kinds, x, &centres, &spread))
-        .collect();
-    let mut family = refit(kinds, components, drawn, &assigned, start.floor, &centres);
+    let refitting = Refitting {
+        kinds,
+        components,
+        sampled,
+        floor: start.floor,
+    };
+    let one = Refitting {
+        components: 1,
+        ..refitting
+    };
+    let whole = one.refit(&vec![0; count], &[]);
+    let spread = whole.coordinates.iter().map(|c| spread_of(c).max(1e-12));
+    let spread: Vec<f32> = spread.collect();
+    let assign = |centres: &[f32]| -> Vec<usize> {
+        let structures = sampled.par_chunks(s);
+        structures
+            .map(|x| nearest(kinds, x, centres, &spread))
+            .collect()
+    };
+    let centres = seed_centres(kinds, components, sampled, &spread, random);
+    let mut assigned = assign(&centres);
+    let mut family = refitting.refit(&assigned, &centres);
     for _ in 0..start.means {
         let means = centres_of(&family);
-        assigned = drawn
-            .par_chunks(s)
-            .map(|x| nearest(kinds, x, &means, &spread))
-            .collect();
-        family = refit(kinds, components, drawn, &assigned, start.floor, &means);
+        assigned = assign(&means);
+        family = refitting.refit(&assigned, &means);
     }
     let inputs: Vec<u32> = (0..s as u32).collect();
     for _ in 0..start.rounds {
-        let table = Table::new(&family);
-        assigned = drawn
-            .par_chunks(s)
-            .map_init(Vec::new, |scratch, x| {
-                table.most_likely(&inputs, x, scratch)
-            })
-            .collect();
-        family = refit(
-            kinds,
-            components,
-            drawn,
-            &assigned,
-            start.floor,
-            &centres_of(&family),
-        );
+        let kernel = LeafKernel::new(&family);
+        let most_likely = |row: &mut Vec<f32>, x: &[f32]| kernel.most_likely(&inputs, x, row);
+        let structures = sampled.par_chunks(s);
+        assigned = structures.map_init(Vec::new, most_likely).collect();
+        family = refitting.refit(&assigned, &centres_of(&family));
     }
     (family, assigned)
 }
@@ -236,23 +222,23 @@ fn nearest(kinds: &[Kind], x: &[f32], centres: &[f32], spread: &[f32]) -> usize 
         .0
 }
 
-/// k-means++: each next centre is drawn in proportion to its squared distance from those before it.
+/// k-means++: each next centre is sampled in proportion to its squared distance from those before it.
 fn seed_centres(
     kinds: &[Kind],
     components: usize,
-    drawn: &[f32],
+    sampled: &[f32],
     spread: &[f32],
     random: &mut Stream,
 ) -> Vec<f32> {
     let s = kinds.len();
-    let count = drawn.len() / s;
+    let count = sampled.len() / s;
     let mut far = vec![f32::INFINITY; count];
     let mut centres = Vec::with_capacity(components * s);
     let mut next = random.below(count);
     for _ in 0..components {
-        let centre = drawn[next * s..(next + 1) * s].to_vec();
+        let centre = sampled[next * s..(next + 1) * s].to_vec();
         far.par_iter_mut()
-            .zip(drawn.par_chunks(s))
+            .zip(sampled.par_chunks(s))
             .for_each(|(far, x)| {
                 *far = far.min(distance(kinds, x, &centre, spread));
             });
@@ -275,66 +261,102 @@ fn centres_of(family: &Family) -> Vec<f32> {
         .collect()
 }
 
-/// Moments and tables of the structures assigned to each component. A component with nothing keeps its centre and
-/// the spread of all.
-fn refit(
-    kinds: &[Kind],
+/// Components from the local structures that are assigned to them.
+#[derive(Clone, Copy)]
+struct Refitting<'a> {
+    kinds: &'a [Kind],
     components: usize,
-    drawn: &[f32],
-    assigned: &[usize],
+    sampled: &'a [f32], // (n, S)
     floor: f32,
-    centres: &[f32],
-) -> Family {
-    let s_count = kinds.len();
-    let mut family = Family::new(kinds, components);
-    for (s, (&kind, coordinate)) in kinds.iter().zip(&mut family.coordinates).enumerate() {
-        let seen = assigned
-            .iter()
-            .zip(drawn.iter().skip(s).step_by(s_count))
-            .filter(|(_, x)| !x.is_nan());
-        match coordinate {
-            Coordinate::Gaussian { mean, log_sigma } => {
-                // (count, Σx, Σx²) about each component's centre, and of all
-                let centre = |d: usize| {
-                    centres
-                        .get(d * s_count + s)
-                        .copied()
-                        .filter(|c| !c.is_nan())
-                        .unwrap_or(0.0)
-                };
-                let mut sums = vec![[0.0f64; 3]; components];
-                for (&d, &x) in seen {
-                    let x = f64::from(x) - f64::from(centre(d));
-                    sums[d] = [sums[d][0] + 1.0, sums[d][1] + x, sums[d][2] + x * x];
+}
+
+impl Refitting<'_> {
+    /// Moments and tables of the structures assigned to each component. A component with nothing keeps its centre and
+    /// the spread of all.
+    fn refit(&self, assigned: &[usize], centres: &[f32]) -> Family {
+        let mut family = Family::new(self.kinds, self.components);
+        for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
+            match coordinate {
+                Coordinate::Gaussian { mean, log_sigma } => {
+                    let centre = |d: usize| centres.get(d * self.kinds.len() + s).copied();
+                    let known = |d: usize| centre(d).filter(|c| !c.is_nan()).unwrap_or(0.0);
+                    let centres: Vec<f32> = (0..self.components).map(known).collect();
+                    self.moments(s, assigned, &centres, mean, log_sigma);
                 }
-                let within = sums
-                    .iter()
-                    .filter(|n| n[0] > 0.0)
-                    .map(|n| n[2] - n[1] * n[1] / n[0])
-                    .sum::<f64>();
-                let all = within / sums.iter().map(|n| n[0]).sum::<f64>().max(1.0);
-                for d in 0..components {
-                    let [n, first, second] = sums[d];
-                    let (shift, variance) = match n > 0.0 {
-                        true => (first / n, (second / n - (first / n).powi(2)).max(0.0)),
-                        false => (0.0, all),
-                    };
-                    mean[d] = (f64::from(centre(d)) + shift) as f32;
-                    log_sigma[d] = (0.5 * (variance + f64::from(floor)).ln()) as f32;
-                }
-            }
-            Coordinate::Discrete { logits } => {
-                let values = values_of(kind).unwrap_or(1);
-                let mut counts = vec![0.5f64; values * components]; // half a pseudo-count: no value is impossible
-                seen.for_each(|(&d, &x)| counts[x as usize * components + d] += 1.0);
-                logits
-                    .iter_mut()
-                    .zip(&counts)
-                    .for_each(|(logit, count)| *logit = count.ln() as f32);
+                Coordinate::Discrete { logits } => self.counts(s, assigned, logits),
             }
         }
+        family
     }
-    family
+
+    /// Coordinate s of all structures that have it, with their components.
+    fn seen(&self, s: usize, assigned: &[usize]) -> impl Iterator<Item = (usize, f32)> {
+        let values = self.sampled.iter().skip(s).step_by(self.kinds.len());
+        let both = assigned.iter().copied().zip(values.copied());
+        both.filter(|(_, x)| !x.is_nan())
+    }
+
+    /// Means and deviations of coordinate s.
+    fn moments(
+        &self,
+        s: usize,
+        assigned: &[usize],
+        centres: &[f32],
+        mean: &mut [f32],
+        log_sigma: &mut [f32],
+    ) {
+        let mut sums = vec![Sums::default(); self.components];
+        for (d, x) in self.seen(s, assigned) {
+            sums[d].add(f64::from(x) - f64::from(centres[d]));
+        }
+        let filled = sums.iter().filter(|own| own.count > 0.0);
+        let within: f64 = filled.map(Sums::squares_about_the_mean).sum();
+        let all = within / sums.iter().map(|own| own.count).sum::<f64>().max(1.0);
+        for (d, own) in sums.iter().enumerate() {
+            let (shift, variance) = if own.count > 0.0 {
+                own.mean_and_variance()
+            } else {
+                (0.0, all)
+            };
+            mean[d] = (f64::from(centres[d]) + shift) as f32;
+            log_sigma[d] = (0.5 * (variance + f64::from(self.floor)).ln()) as f32;
+        }
+    }
+
+    /// Logarithms of the counts of coordinate s.
+    fn counts(&self, s: usize, assigned: &[usize], logits: &mut [f32]) {
+        let mut counts = vec![0.5f64; logits.len()]; // half a pseudo-count: no value is impossible
+        for (d, x) in self.seen(s, assigned) {
+            counts[x as usize * self.components + d] += 1.0;
+        }
+        let both = logits.iter_mut().zip(&counts);
+        both.for_each(|(logit, count)| *logit = count.ln() as f32);
+    }
+}
+
+/// Sums of numbers about the centre of a component.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    count: f64,
+    first: f64,  // Σx
+    second: f64, // Σx²
+}
+
+impl Sums {
+    fn add(&mut self, x: f64) {
+        self.count += 1.0;
+        self.first += x;
+        self.second += x * x;
+    }
+
+    fn squares_about_the_mean(&self) -> f64 {
+        self.second - self.first * self.first / self.count
+    }
+
+    fn mean_and_variance(&self) -> (f64, f64) {
+        let mean = self.first / self.count;
+        (mean, (self.second / self.count - mean.powi(2)).max(0.0))
+    }
 }
 
 #[cfg(test)]

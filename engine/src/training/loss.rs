@@ -1,4 +1,4 @@
-//! The objective (paper, section 3): `−log P(y|X) − β log P(X)`, averaged over a batch, and its seeds for the way down.
+//! The objective (paper, section 3): `−log P(y|X) − β log P(X)`, averaged over a batch, and its output gradients.
 //!
 //! ```text
 //! log P(X)   = log Σ_y P(y) P(X|y)
@@ -27,7 +27,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The objective a row.
+    /// The objective per row.
     pub fn objective(&self, beta: f64) -> f64 {
         (self.discriminative + beta * self.generative) / self.weight.max(f64::MIN_POSITIVE)
     }
@@ -48,32 +48,32 @@ impl Loss {
     }
 }
 
-/// What is climbed: the objective above, or, for EM, the plain log-likelihood of all that is known of a row.
+/// What is optimised: the objective above, or, for EM, the plain log-likelihood of all that is known of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// `−log P(y|X) − β log P(X)`, to be lowered.
     Objective(f64),
-    /// `log P(X, y)`, or log P(X) without a label, to be raised; its seeds are posteriors.
+    /// `log P(X, y)`, or log P(X) without a label, to be raised; its output gradients are posteriors.
     Likelihood,
 }
 
-/// The loss of a batch, and its seeds (B, K) divided by the sum of the rows' weights.
+/// The loss of a batch, and its output gradients (B, K) divided by the sum of the rows' weights.
 ///
 /// `labels` are classes, or −1 where missing; `row_weights` is empty or (B).
-pub fn loss_and_seeds(
+pub fn loss_and_gradients(
     log_likelihood: &[f64],
     log_prior: &[f64],
     labels: &[i64],
     row_weights: &[f32],
     target: Target,
-    seeds: &mut Vec<f32>,
+    output_gradients: &mut Vec<f32>,
 ) -> Loss {
     let k = log_prior.len();
     let mut loss = Loss {
         rows: labels.len(),
         ..Loss::default()
     };
-    seeds.clear();
+    output_gradients.clear();
     for (b, &label) in labels.iter().enumerate() {
         let weight = row_weights.get(b).map_or(1.0, |&w| f64::from(w));
         let joint: Vec<f64> = (0..k)
@@ -88,25 +88,32 @@ pub fn loss_and_seeds(
             loss.correct += usize::from((0..k).all(|other| joint[other] < joint[y] || other == y));
             loss.labelled += 1;
         }
-        for y in 0..k {
-            let posterior = (joint[y] - log_marginal).exp();
-            let seed = match (target, label) {
-                (Target::Objective(beta), None) => -beta * posterior,
-                (Target::Objective(beta), Some(l)) => {
-                    posterior - f64::from(u8::from(l == y)) - beta * posterior
-                }
-                (Target::Likelihood, None) => posterior,
-                (Target::Likelihood, Some(l)) => f64::from(u8::from(l == y)),
-            };
-            seeds.push((weight * seed) as f32);
+        for (y, log_joint) in joint.iter().enumerate() {
+            let posterior = (log_joint - log_marginal).exp();
+            let is_label = label.map(|label| label == y);
+            output_gradients.push((weight * target.gradient(posterior, is_label)) as f32);
         }
     }
     let scale = share_of(loss.weight);
-    seeds.iter_mut().for_each(|seed| *seed *= scale);
+    output_gradients.iter_mut().for_each(|g| *g *= scale);
     loss
 }
 
-/// What seeds are multiplied by where rows weigh so much together: 0 where they weigh nothing.
+impl Target {
+    /// `∂/∂ log P(X|y)` of one row, from P(y|X) and whether y is its label (`None` where that is missing).
+    fn gradient(self, posterior: f64, is_label: Option<bool>) -> f64 {
+        match (self, is_label) {
+            (Self::Objective(beta), None) => -beta * posterior,
+            (Self::Objective(beta), Some(is_label)) => {
+                posterior - f64::from(is_label) - beta * posterior
+            }
+            (Self::Likelihood, None) => posterior,
+            (Self::Likelihood, Some(is_label)) => f64::from(is_label),
+        }
+    }
+}
+
+/// What output gradients are multiplied by where the rows' weights have this sum: 0 where they weigh nothing.
 pub(crate) fn share_of(weight: f64) -> f32 {
     if weight > 0.0 {
         (1.0 / weight).min(f32::MAX.into()) as f32
@@ -120,23 +127,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_by_finite_differences() {
+    fn gradients_by_finite_differences() {
         let log_prior = [0.2f64.ln(), 0.5f64.ln(), 0.3f64.ln()];
         let scores = [-3.0, -2.5, -4.0, -1.0, -1.5, 2.0];
         let (labels, weights) = ([1, -1], [2.0, 0.5]);
-        let objective = |scores: &[f64], seeds: &mut Vec<f32>| {
-            loss_and_seeds(
+        let objective = |scores: &[f64], gradients: &mut Vec<f32>| {
+            loss_and_gradients(
                 scores,
                 &log_prior,
                 &labels,
                 &weights,
                 Target::Objective(0.3),
-                seeds,
+                gradients,
             )
             .objective(0.3)
         };
-        let mut seeds = Vec::new();
-        objective(&scores, &mut seeds);
+        let mut gradients = Vec::new();
+        objective(&scores, &mut gradients);
         for i in 0..scores.len() {
             let moved = |by: f64| {
                 let mut scores = scores;
@@ -145,40 +152,43 @@ mod tests {
             };
             let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
             assert!(
-                (numeric - f64::from(seeds[i])).abs() < 1e-6,
+                (numeric - f64::from(gradients[i])).abs() < 1e-6,
                 "{i}: {numeric} {}",
-                seeds[i]
+                gradients[i]
             );
         }
     }
 
     #[test]
-    fn rows_of_no_weight_have_no_seeds() {
-        let (half, mut seeds) = ([0.5f64.ln(); 2], Vec::new());
-        loss_and_seeds(
+    fn rows_of_no_weight_have_no_gradients() {
+        let (half, mut gradients) = ([0.5f64.ln(); 2], Vec::new());
+        loss_and_gradients(
             &[-3.0, -2.5],
             &half,
             &[0],
             &[0.0],
             Target::Objective(0.1),
-            &mut seeds,
+            &mut gradients,
         );
-        assert_eq!(seeds, [0.0, 0.0]);
-        loss_and_seeds(
+        assert_eq!(gradients, [0.0, 0.0]);
+        loss_and_gradients(
             &[-3.0, -2.5],
             &half,
             &[0],
             &[1e-40],
             Target::Objective(0.1),
-            &mut seeds,
+            &mut gradients,
         );
-        assert!(seeds.iter().all(|seed| seed.is_finite()), "{seeds:?}");
+        assert!(
+            gradients.iter().all(|gradient| gradient.is_finite()),
+            "{gradients:?}"
+        );
     }
 
     #[test]
     fn a_tie_is_not_right() {
         let half = [0.5f64.ln(); 2];
-        let loss = loss_and_seeds(
+        let loss = loss_and_gradients(
             &[0.0, 0.0],
             &half,
             &[0],

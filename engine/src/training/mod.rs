@@ -3,6 +3,7 @@
 //! Uses: `model`, `circuit`, `gpu` and all below them; `queries` in tests.
 
 pub mod optimizer;
+mod leaf_update;
 pub mod leaf_init;
 pub mod settings;
 pub mod data;

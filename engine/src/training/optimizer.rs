@@ -21,17 +21,16 @@ use crate::arithmetic::math::{exp, inverse_root};
 use crate::arithmetic::matmul::arch;
 use crate::arithmetic::tasks::for_each_task;
 use crate::error::{Error, Result};
-use crate::layers::leaf::{Coordinate, Family};
-use crate::layers::leaf_statistics::Statistics;
-use crate::layers::mixing::{PanelMut, Simplex, cut_panels, cut_panels_mut, normalise};
+use crate::layers::mixing::{PanelMut, Simplex, cut_panels, cut_panels_mut};
 use crate::layers::mixing_gradient::Scratch;
+use crate::layers::softmax::normalise;
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
 const EPSILON: f32 = 1e-8;
 /// EM's pseudo-count, relative to a row whose counts sum to one a batch.
-const PSEUDO_COUNT: f32 = 1e-6;
+pub(super) const PSEUDO_COUNT: f32 = 1e-6;
 
 /// How weights follow their gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +165,7 @@ impl Step {
     }
 
     /// Δ of one number.
-    fn change(&self, gradient: f32, first: &mut f32, second: &mut f32) -> f32 {
+    pub(super) fn change(&self, gradient: f32, first: &mut f32, second: &mut f32) -> f32 {
         self.changes(pulp::Scalar::new(), gradient, first, second)
     }
 
@@ -268,7 +267,7 @@ impl PanelStep<'_> {
             gradient(scratch, &self);
             arch().dispatch(UpdatePanel {
                 step,
-                wide: self.panel.wide,
+                width: self.panel.rows.width,
                 weights: self.panel.weights,
                 first: self.first,
                 second: self.second,
@@ -301,7 +300,7 @@ pub(crate) fn update_mixing(
 
 struct UpdatePanel<'a> {
     step: &'a Step,
-    wide: usize,
+    width: usize,
     weights: &'a mut [f32],
     first: &'a mut [f32],
     second: &'a mut [f32],
@@ -314,7 +313,7 @@ impl WithSimd for UpdatePanel<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let vectors = self.wide / S::F32_LANES;
+        let vectors = self.width / S::F32_LANES;
         if self.step.rule == Rule::Em {
             self.expect();
             let weights = S::as_mut_simd_f32s(self.weights).0;
@@ -336,7 +335,8 @@ impl WithSimd for UpdatePanel<'_> {
                 .get(i)
                 .map_or(flow, |&count| simd.add_f32s(flow, count))
         };
-        let (most, zero) = (simd.splat_f32s(80.0), simd.splat_f32s(0.0)); // exp stays finite whatever the rate
+        let zero = simd.splat_f32s(0.0);
+        let max = simd.splat_f32s(80.0); // exp stays finite whatever the rate
         for v in 0..vectors {
             let mut total = zero; // ΣₐN
             for i in (v..weights.len()).step_by(vectors) {
@@ -348,7 +348,7 @@ impl WithSimd for UpdatePanel<'_> {
                 let change = self
                     .step
                     .changes(simd, slope, &mut first[i], &mut second[i]);
-                let factor = exp(simd, simd.min_f32s(simd.sub_f32s(zero, change), most));
+                let factor = exp(simd, simd.min_f32s(simd.sub_f32s(zero, change), max));
                 weights[i] = simd.mul_f32s(weights[i], factor);
                 sum = simd.add_f32s(sum, weights[i]);
             }
@@ -368,72 +368,6 @@ impl UpdatePanel<'_> {
             self.first[i] += self.step.rate * (count.max(0.0) - self.first[i]);
             if self.weights[i] > 0.0 {
                 self.weights[i] = self.first[i] + PSEUDO_COUNT;
-            }
-        }
-    }
-}
-
-/// Moves a leaf family by its statistics. Statistics are flows of the objective, or, for EM, of the log-likelihood.
-pub fn update_family(
-    step: &Step,
-    family: &mut Family,
-    moments: &mut [Moments],
-    sums: &Statistics,
-    floor: f32,
-) {
-    let gradients = sums.gradient(family);
-    let m = family.components;
-    for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
-        let (moments, gradient, sums) = (&mut moments[s], &gradients[s], &sums.sums[s]);
-        if step.rule != Rule::Em {
-            for (i, value) in coordinate.free_mut().into_iter().enumerate() {
-                *value -= step.change(gradient[i], &mut moments.first[i], &mut moments.second[i]);
-            }
-        } else {
-            expect_coordinate(step.rate, coordinate, m, sums);
-        }
-        if let Coordinate::Gaussian { log_sigma, .. } = coordinate {
-            let least = 0.5 * floor.ln();
-            log_sigma
-                .iter_mut()
-                .for_each(|log_sigma| *log_sigma = log_sigma.clamp(least, 80.0)); // σ stays a number
-        }
-    }
-}
-
-/// EM for one coordinate: moments under the flows, moved towards by η; by less where next to nothing flows.
-fn expect_coordinate(rate: f32, coordinate: &mut Coordinate, m: usize, sums: &[f64]) {
-    const LEAST: f64 = 1e-8;
-    let rate = f64::from(rate);
-    match coordinate {
-        Coordinate::Gaussian { mean, log_sigma } => {
-            for d in 0..m {
-                let share = sums[d].max(0.0);
-                let by = rate * share / (share + LEAST);
-                let sigma = f64::from(log_sigma[d]).exp();
-                let z = sums[m + d] / (share + LEAST);
-                let spread = sums[2 * m + d] / (share + LEAST);
-                // E[z²] about the new mean, mixed with the 1 that the old σ stands for
-                let variance = (1.0 - by) + by * spread - (by * z).powi(2);
-                mean[d] += (by * z * sigma) as f32;
-                log_sigma[d] += (0.5 * variance.max(LEAST).ln()) as f32;
-            }
-        }
-        Coordinate::Discrete { logits } => {
-            for d in 0..m {
-                let total: f64 = sums.iter().skip(d).step_by(m).sum();
-                let by = rate * total.max(0.0) / (total.max(0.0) + LEAST);
-                let norm: f64 = logits
-                    .iter()
-                    .skip(d)
-                    .step_by(m)
-                    .map(|&l| f64::from(l).exp())
-                    .sum();
-                for i in (d..logits.len()).step_by(m) {
-                    let old = f64::from(logits[i]).exp() / norm;
-                    let new = (1.0 - by) * old + by * sums[i].max(0.0) / (total.max(0.0) + LEAST);
-                    logits[i] = (new + f64::from(PSEUDO_COUNT)).ln() as f32;
-                }
             }
         }
     }

@@ -1,12 +1,12 @@
-//! What a step of training draws: which rows, how they are moved, which numbers and which nodes are summed out.
+//! What is random in a step of training: which rows, how they are moved, which numbers and which nodes are summed out.
 //!
-//! Every draw is a function of (seed, step, row of the batch), in whatever order and on whatever thread it is made.
+//! Every sample is a function of (seed, step, row of the batch), in whatever order and on whatever thread it is made.
 
 use crate::model::Column;
 use crate::random::{Purpose, Stream};
 use crate::rows::active_nodes::Dropped;
 use crate::rows::batch::{Batch, CHUNK, words};
-use crate::structure::Structure;
+use crate::structure::{Frame, Kind, Structure};
 use crate::training::augment::Turn;
 use crate::training::settings::Settings;
 
@@ -32,8 +32,8 @@ pub(crate) fn pick(
     permutation.map_or(0, |permutation| permutation[place % rows] as usize)
 }
 
-/// Lays the rows of a step in the frame: shifted, turned and stretched, with random holes. `placements` are by shift.
-pub(crate) fn lay_rows<'a>(
+/// Puts the rows of a step into the frame: shifted, turned and stretched, with random holes. `placements` are by shift.
+pub(crate) fn load_rows<'a>(
     batch: &mut Batch,
     structure: &Structure,
     placements: &[Vec<Column>],
@@ -41,51 +41,65 @@ pub(crate) fn lay_rows<'a>(
     step: usize,
     row_of: impl Fn(usize) -> &'a [f32] + Send + Sync,
 ) {
-    let (kinds, width) = (structure.row_kinds(), structure.width());
-    let &Settings {
-        seed,
-        rotate,
-        stretch,
-        drop_inputs,
-        drop_varied,
-        ..
-    } = settings;
-    let frame = structure.frame.as_ref().filter(|_| settings.turns());
-    let turn = frame.map(|frame| (frame, &kinds[..]));
-    batch.fill_rows(|b, frame| {
-        let mut holes = Stream::new(seed, Purpose::Inputs, step as u32, b as u32);
-        let mut random = Stream::new(seed, Purpose::Augment, step as u32, b as u32);
-        let columns = match placements.len() {
-            1 => &placements[0],
-            count => &placements[random.below(count)],
+    let rows = StepRows {
+        kinds: structure.row_kinds(),
+        frame: structure.frame.as_ref().filter(|_| settings.turns()),
+        placements,
+        settings,
+        step,
+    };
+    batch.fill_rows(|b, frame| rows.load(b, row_of(b), frame));
+}
+
+/// What the rows of a step have in common.
+struct StepRows<'a> {
+    kinds: Vec<Kind>,
+    frame: Option<&'a Frame>, // where images are turned or stretched
+    placements: &'a [Vec<Column>],
+    settings: &'a Settings,
+    step: usize,
+}
+
+impl StepRows<'_> {
+    /// Puts row b of the batch into the frame.
+    fn load(&self, b: usize, row: &[f32], frame: &mut [f32]) {
+        let (seed, step) = (self.settings.seed, self.step as u32);
+        let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
+        let mut random = Stream::new(seed, Purpose::Augment, step, b as u32);
+        let columns = match self.placements.len() {
+            1 => &self.placements[0],
+            count => &self.placements[random.below(count)],
         };
-        let drop = if drop_varied {
-            (2.0 * drop_inputs * holes.uniform()).min(1.0)
-        } else {
-            drop_inputs
-        };
-        let threshold = (drop * 4_294_967_296.0) as u64;
-        let row = row_of(b);
-        let turned = turn.map(|(frame, kinds)| {
-            let mut turned = vec![0.0; width];
-            Turn::draw(rotate, stretch, &mut random).apply(
-                frame,
-                |channel| kinds[channel],
-                row,
-                &mut turned,
-            );
-            turned
-        });
+        let threshold = (self.share_of_holes(&mut holes) * 4_294_967_296.0) as u64;
+        let turned = self.frame.map(|frame| self.turned(frame, row, &mut random));
         let numbers = turned.as_deref().unwrap_or(row).iter().zip(columns);
-        match threshold {
-            0 => numbers.for_each(|(&x, column)| column.put(x, frame)),
-            _ => numbers.for_each(|(&x, column)| {
-                if u64::from(holes.next_u32()) >= threshold {
-                    column.put(x, frame);
-                }
-            }),
+        if threshold == 0 {
+            numbers.for_each(|(&x, column)| column.put(x, frame));
+            return;
         }
-    });
+        for (&x, column) in numbers {
+            if u64::from(holes.next_u32()) >= threshold {
+                column.put(x, frame);
+            }
+        }
+    }
+
+    /// The probability with which each number of a row is summed out.
+    fn share_of_holes(&self, holes: &mut Stream) -> f64 {
+        if self.settings.drop_varied {
+            (2.0 * self.settings.drop_inputs * holes.uniform()).min(1.0)
+        } else {
+            self.settings.drop_inputs
+        }
+    }
+
+    /// A row of an image, turned and stretched at random.
+    fn turned(&self, frame: &Frame, row: &[f32], random: &mut Stream) -> Vec<f32> {
+        let mut turned = vec![0.0; row.len()];
+        let turn = Turn::draw(self.settings.rotate, self.settings.stretch, random);
+        turn.apply(frame, |channel| self.kinds[channel], row, &mut turned);
+        turned
+    }
 }
 
 /// Nodes to sum out at a step, by tree and layer.
@@ -109,11 +123,8 @@ pub(crate) fn drop_nodes(
     for b in 0..rows {
         let mut random = Stream::new(settings.seed, Purpose::Nodes, step as u32, b as u32);
         for tree_masks in &mut masks {
-            for (mask, &p) in tree_masks
-                .iter_mut()
-                .zip(&settings.drop_nodes)
-                .filter(|(_, p)| **p > 0.0)
-            {
+            let layers = tree_masks.iter_mut().zip(&settings.drop_nodes);
+            for (mask, &p) in layers.filter(|(_, p)| **p > 0.0) {
                 for node in mask.chunks_exact_mut(word_count) {
                     node[b / CHUNK] |= u64::from(random.chance(p)) << (b % CHUNK);
                 }

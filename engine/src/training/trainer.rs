@@ -4,22 +4,23 @@
 //! with any number of threads.
 
 use crate::circuit::activations::{Activations, Keep};
-use crate::circuit::underflow::ScoreGuard;
+use crate::circuit::log_flows::LogFlows;
+use crate::circuit::underflow::UnderflowFallback;
 use crate::error::{Error, Result};
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::leaf_statistics::Statistics;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::layers::weights::{Prepared, Weights};
 use crate::model::{Column, Model};
-use crate::reference;
 use crate::rows::batch::Batch;
 use crate::structure::ClassRows;
 use crate::training::backward_and_step::Learned;
-use crate::training::gpu::Training;
+use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
-use crate::training::loss::{Loss, Target, loss_and_seeds};
-use crate::training::optimizer::{Moments, Rule, Step, update_family, update_mixing};
-use crate::training::step_randomness::{drop_nodes, lay_rows, pick};
+use crate::training::leaf_update::update_family;
+use crate::training::loss::{Loss, Target, loss_and_gradients};
+use crate::training::optimizer::{Moments, Rule, Step, update_mixing};
+use crate::training::step_randomness::{drop_nodes, load_rows, pick};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
 
 pub use crate::training::data::Data;
@@ -84,9 +85,9 @@ pub struct Trainer {
     pub(crate) placements: Vec<Vec<Column>>, // by shift, row-major
     pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
-    pub(crate) card: Option<Training>, // where a GPU has the run, what it moves is here only after `pull`
+    pub(crate) gpu: Option<GpuTraining>, // where a GPU has the run, what it moves is here only after `sync_from_gpu`
     pub(crate) look_every: usize,
-    pub(crate) most_on_card: usize,
+    pub(crate) max_gpu_bytes: usize,
 }
 
 impl Trainer {
@@ -175,9 +176,9 @@ impl Trainer {
             step: 0,
             best: None,
             recomputed: 0,
-            card: None,
+            gpu: None,
             look_every: usize::MAX,
-            most_on_card: usize::MAX,
+            max_gpu_bytes: usize::MAX,
             model,
             settings,
             memory,
@@ -238,8 +239,8 @@ impl Trainer {
     ) -> Result<()> {
         data.check(&self.model)?;
         validation.map(|v| v.check(&self.model)).transpose()?;
-        if self.card.is_some() {
-            return self.run_on_card(data, validation, heard);
+        if self.gpu.is_some() {
+            return self.run_on_gpu(data, validation, heard);
         }
         while self.step < self.settings.steps {
             let loss = self.advance(data)?;
@@ -263,8 +264,8 @@ impl Trainer {
 
     /// One step on checked data.
     pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
-        if self.card.is_some() {
-            return self.advance_on_card(data);
+        if self.gpu.is_some() {
+            return self.advance_on_gpu(data);
         }
         // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
         rayon::scope(|_| self.step(data))
@@ -274,7 +275,7 @@ impl Trainer {
         self.fill(data);
         let structure = &self.model.structure;
         let dropped = drop_nodes(structure, &self.settings, self.step);
-        self.activations.upward(
+        self.activations.forward(
             structure,
             &self.prepared,
             &self.batch,
@@ -286,7 +287,7 @@ impl Trainer {
             _ => Target::Objective(self.settings.generative),
         };
         let scores = self.activations.log_likelihood();
-        let mut loss = loss_and_seeds(
+        let mut loss = loss_and_gradients(
             scores,
             &self.model.log_prior,
             &self.labels,
@@ -296,7 +297,7 @@ impl Trainer {
         );
         let doubtful = self
             .activations
-            .doubtful_gradients(structure.classes, &self.seeds);
+            .gradients_to_recheck(structure.classes, &self.seeds);
         let mut exact = Vec::new();
         if !doubtful.is_empty() {
             let (model, batch, dropped) = (&self.model(), &self.batch, &dropped[..]);
@@ -333,12 +334,12 @@ impl Trainer {
         const ROWS: usize = 256;
         let width = self.model.structure.width();
         let weights = self.current();
-        let guard = ScoreGuard::default();
+        let guard = UnderflowFallback::default();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
             self.model.fill(rows, (0, 0), &mut self.batch);
             let count = self.batch.rows;
-            self.activations.upward(
+            self.activations.forward(
                 &self.model.structure,
                 &self.prepared,
                 &self.batch,
@@ -346,7 +347,7 @@ impl Trainer {
                 Keep::Scores,
             );
             self.activations
-                .guard_scores(&self.model.structure, &weights, &guard, &self.batch);
+                .recheck_scores(&self.model.structure, &weights, &guard, &self.batch);
             let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
             let row_weights = set
                 .weights
@@ -354,7 +355,7 @@ impl Trainer {
                 .unwrap_or_default();
             let scores = self.activations.log_likelihood();
             let target = Target::Objective(self.settings.generative);
-            total.add(&loss_and_seeds(
+            total.add(&loss_and_gradients(
                 scores,
                 &self.model.log_prior,
                 &labels,
@@ -397,7 +398,7 @@ impl Trainer {
         self.weights
             .extend(picked.iter().filter_map(|&row| data.weights.get(row)));
         self.batch.fit(structure, size);
-        lay_rows(
+        load_rows(
             &mut self.batch,
             structure,
             &self.placements,
@@ -409,14 +410,15 @@ impl Trainer {
 
     /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
     /// flows of doubtful samples are added.
-    fn descend(&mut self, exact: &[(usize, reference::Flows)]) {
+    fn descend(&mut self, exact: &[(usize, LogFlows)]) {
         let settings = &self.settings;
         let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
         let step = Step::new(settings.rule, rate, settings.penalty, self.step);
         let counts = Counts::new(&self.model, exact);
         let s = &self.model.structure;
         let to_leaves = settings.leaf_rate > 0.0;
-        self.activations.root_down(s, &self.prepared, &self.seeds);
+        self.activations
+            .root_backward(s, &self.prepared, &self.seeds);
         if s.class_rows == ClassRows::Mixing {
             let classes = (
                 &mut self.prepared.classes,
@@ -425,7 +427,7 @@ impl Trainer {
             );
             let activations = &self.activations;
             update_mixing(&step, classes, 0, |scratch, step| {
-                activations.class_gradient(scratch, s, (step.panel.first, step.panel.wide));
+                activations.class_gradient(scratch, s, step.panel.rows);
             });
         }
         for (t, tree) in s.trees.iter().enumerate() {
@@ -444,7 +446,7 @@ impl Trainer {
         }
     }
 
-    fn move_leaves(&mut self, rate: f64, exact: &[(usize, reference::Flows)]) {
+    fn move_leaves(&mut self, rate: f64, exact: &[(usize, LogFlows)]) {
         let mut sums =
             self.activations
                 .leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
@@ -460,7 +462,7 @@ impl Trainer {
                     &sums[t][f],
                     self.settings.leaves.floor,
                 );
-                self.prepared.tables[t][f] = Table::new(family);
+                self.prepared.leaves[t][f] = LeafKernel::new(family);
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
-use crate::layers::leaf_kernel::Table;
+use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::OUTSIDE;
 use crate::training::data::Data;
-use crate::training::gpu::{Placing, Training};
+use crate::training::gpu::{GpuTraining, Placing};
 use crate::training::loss::Loss;
 use crate::training::step_randomness::pick;
 use crate::training::trainer::{Memory, Proceed, Progress, Trainer};
@@ -14,8 +14,8 @@ use crate::training::trainer::{Memory, Proceed, Progress, Trainer};
 impl Trainer {
     /// Moves the run to a device. On a GPU the same seed takes the same rows and holes as on the processor.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
-        self.pull()?;
-        self.card = None;
+        self.sync_from_gpu()?;
+        self.gpu = None;
         let Device::Cuda(ordinal) = device else {
             return Ok(());
         };
@@ -39,7 +39,7 @@ impl Trainer {
             offset: &offset,
             scale: &scale,
         };
-        let mut card = Training::new(
+        let mut gpu = GpuTraining::new(
             (ordinal, precision),
             &self.model,
             &self.prepared,
@@ -47,26 +47,26 @@ impl Trainer {
             &placing,
         )?;
         let memory = &self.memory;
-        card.set_memory(&self.model.weights, |which| {
+        gpu.set_memory(&self.model.weights, |which| {
             which.map_or(&memory.classes, |(t, l)| &memory.levels[t][l])
         })?;
-        card.learn_leaves(&self.model.weights, &memory.families)?;
-        self.card = Some(card);
+        gpu.learn_leaves(&self.model.weights, &memory.families)?;
+        self.gpu = Some(gpu);
         Ok(())
     }
 
-    /// Keeps at most so many bytes of data on a GPU; larger data are sent as they are needed.
-    pub fn keep_on_card(&mut self, most: usize) {
-        self.most_on_card = most;
+    /// Keeps at most this many bytes of data on a GPU; larger data are sent as they are needed.
+    pub fn limit_gpu_bytes(&mut self, max_bytes: usize) {
+        self.max_gpu_bytes = max_bytes;
     }
 
-    /// Bytes of activations on a GPU: all that are held, and what of them the way down reads.
+    /// Bytes of activations on a GPU: all that are held, and what of them the backward pass reads.
     pub fn activation_bytes(&self) -> Option<(usize, usize)> {
-        self.card.as_ref().map(Training::activation_bytes)
+        self.gpu.as_ref().map(GpuTraining::activation_bytes)
     }
 
-    /// Brings what a GPU has moved back to the host, so that [`Trainer::model`] sees it.
-    pub fn pull(&mut self) -> Result<()> {
+    /// Copies what a GPU has moved back to the host, so that [`Trainer::model`] sees it.
+    pub fn sync_from_gpu(&mut self) -> Result<()> {
         if let Some((prepared, memory, weights)) = self.fetched()? {
             (self.prepared, self.memory, self.model.weights) = (prepared, memory, weights);
         }
@@ -75,7 +75,7 @@ impl Trainer {
 
     /// W, the rule's memory and the leaves as a GPU has them; nothing where there is none.
     pub(crate) fn fetched(&self) -> Result<Option<(Prepared, Memory, Weights)>> {
-        let Some(card) = &self.card else {
+        let Some(gpu) = &self.gpu else {
             return Ok(None);
         };
         let (mut prepared, mut memory, mut weights) = (
@@ -83,9 +83,9 @@ impl Trainer {
             self.memory.clone(),
             self.model.weights.clone(),
         );
-        card.fetch_leaves(&mut weights, &mut memory.families)?;
-        for (tables, tree) in prepared.tables.iter_mut().zip(&weights.trees) {
-            *tables = tree.families.iter().map(Table::new).collect();
+        gpu.fetch_leaves(&mut weights, &mut memory.families)?;
+        for (tables, tree) in prepared.leaves.iter_mut().zip(&weights.trees) {
+            *tables = tree.families.iter().map(LeafKernel::new).collect();
         }
         let mut numbers: Vec<Vec<Vec<f32>>> = prepared
             .levels
@@ -93,7 +93,7 @@ impl Trainer {
             .map(|tree| tree.iter().map(|s| s.weights().to_vec()).collect())
             .collect();
         let mut class_numbers = prepared.classes.weights().to_vec();
-        card.fetch(&weights, |which, at, [w, first, second]| {
+        gpu.fetch(&weights, |which, at, [w, first, second]| {
             let (numbers, moments) = match which {
                 Some((t, l)) => (&mut numbers[t][l], &mut memory.levels[t][l]),
                 None => (&mut class_numbers, &mut memory.classes),
@@ -126,14 +126,14 @@ impl Trainer {
     }
 
     /// Queues steps and waits for their losses.
-    fn steps_on_card(&mut self, data: &Data<'_>, count: usize) -> Result<Vec<Loss>> {
+    fn steps_on_gpu(&mut self, data: &Data<'_>, count: usize) -> Result<Vec<Loss>> {
         let picks = self.picks(data, count);
-        let Some(card) = &mut self.card else {
+        let Some(gpu) = &mut self.gpu else {
             return Ok(Vec::new());
         };
-        card.advance(data, self.step, &picks)?;
+        gpu.advance(data, self.step, &picks)?;
         let mut losses = Vec::with_capacity(count);
-        for (loss, doubtful) in card.losses()? {
+        for (loss, rechecked) in gpu.losses()? {
             let objective = loss.objective(self.settings.generative);
             if !objective.is_finite() {
                 return Err(Error::Diverged {
@@ -142,35 +142,35 @@ impl Trainer {
                 });
             }
             self.step += 1;
-            self.recomputed += doubtful;
+            self.recomputed += rechecked;
             losses.push(loss);
         }
         Ok(losses)
     }
 
-    pub(crate) fn advance_on_card(&mut self, data: &Data<'_>) -> Result<Loss> {
-        if let Some(card) = &mut self.card {
-            card.forget_data(); // a run may have left others there
+    pub(crate) fn advance_on_gpu(&mut self, data: &Data<'_>) -> Result<Loss> {
+        if let Some(gpu) = &mut self.gpu {
+            gpu.forget_data(); // a run may have left others there
         }
-        let losses = self.steps_on_card(data, 1)?;
+        let losses = self.steps_on_gpu(data, 1)?;
         losses
             .first()
             .copied()
             .ok_or_else(|| Error::Device("no step was taken".into()))
     }
 
-    /// As [`Trainer::run`]; `heard` learns of up to `look_every` steps at once, the last of which is the trainer's.
-    pub(crate) fn run_on_card(
+    /// As [`Trainer::run`]; `on_progress` hears of up to `look_every` steps at once, the last of which is the trainer's.
+    pub(crate) fn run_on_gpu(
         &mut self,
         data: &Data<'_>,
         validation: Option<&Data<'_>>,
-        heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
+        on_progress: &mut dyn FnMut(&Self, &Progress) -> Proceed,
     ) -> Result<()> {
-        if let Some(card) = &mut self.card {
-            card.keep_data(data, self.most_on_card)?;
+        if let Some(gpu) = &mut self.gpu {
+            gpu.keep_data(data, self.max_gpu_bytes)?;
         }
         let (steps, every) = (self.settings.steps, self.settings.validate_every);
-        let most = self.card.as_ref().map_or(1, Training::most);
+        let max_steps = self.gpu.as_ref().map_or(1, GpuTraining::max_steps);
         let mut stop = false;
         while self.step < steps && !stop {
             let mut until = (self.step / self.look_every + 1).saturating_mul(self.look_every);
@@ -178,19 +178,20 @@ impl Trainer {
                 until = until.min((self.step / every + 1) * every);
             }
             let first = self.step;
-            let losses = self.steps_on_card(data, until.min(steps).min(first + most) - first)?;
+            let losses =
+                self.steps_on_gpu(data, until.min(steps).min(first + max_steps) - first)?;
             let due = self.step.is_multiple_of(every) || self.step == steps;
-            let judged = match validation.filter(|_| due) {
+            let validated = match validation.filter(|_| due) {
                 Some(set) => {
-                    self.pull()?;
+                    self.sync_from_gpu()?;
                     Some(self.validate(set))
                 }
                 None => None,
             };
             for (step, loss) in (first + 1..).zip(losses) {
-                let validation = judged.filter(|_| step == self.step);
+                let validation = validated.filter(|_| step == self.step);
                 let objective = loss.objective(self.settings.generative);
-                stop |= heard(
+                stop |= on_progress(
                     self,
                     &Progress {
                         step,
@@ -202,6 +203,6 @@ impl Trainer {
                 ) == Proceed::Stop;
             }
         }
-        self.pull()
+        self.sync_from_gpu()
     }
 }

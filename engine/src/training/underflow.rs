@@ -1,13 +1,15 @@
-//! The guard in training: samples that underflow may have spoilt get their score and derivative from the reference.
+//! Samples of a training step that underflow: their scores and flows are computed again in f64 log space.
 
+use crate::circuit::log_flows::LogFlows;
+use crate::circuit::log_space::{LogCircuit, LogValues};
 use crate::layers::leaf_statistics::Statistics;
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::Prepared;
 use crate::model::Model;
-use crate::reference::{self, LogWeights};
 use crate::rows::active_nodes::Dropped;
 use crate::rows::batch::{Batch, CHUNK, words};
-use crate::training::loss::{Loss, Target, loss_and_seeds};
+use crate::structure::Level;
+use crate::training::loss::{Loss, Target, loss_and_gradients};
 use rayon::prelude::*;
 
 /// A batch as the trainer has it.
@@ -20,100 +22,76 @@ pub(crate) struct Given<'a> {
     pub target: Target,
 }
 
-/// Flows of the doubtful samples in f64 log space. Puts their scores right, and with them loss and seeds; the seeds
-/// of the doubtful become zero, so that the fast way down leaves them out.
-pub(crate) fn recompute(
-    given: &Given<'_>,
-    doubtful: &[usize],
-    scores: &[f64],
-    seeds: &mut Vec<f32>,
-) -> (Loss, Vec<(usize, reference::Flows)>) {
-    let Given {
-        model,
-        batch,
-        labels,
-        weights,
-        dropped,
-        target,
-    } = *given;
-    let structure = &model.structure;
-    let k = structure.classes;
-    let logs = LogWeights::new(structure, &model.weights);
-    let word_count = words(batch.rows);
-    let upward = |&b: &usize| {
-        reference::upward(
-            structure,
-            &model.weights,
-            &logs,
-            batch.row(b),
-            &is_dropped(dropped, word_count, b),
-        )
-    };
-    let passes: Vec<reference::Upward> = doubtful.par_iter().map(upward).collect();
-    let mut scores = scores.to_vec();
-    for (&b, pass) in doubtful.iter().zip(&passes) {
-        scores[b * k..(b + 1) * k].copy_from_slice(&pass.log_likelihood);
-    }
-    let loss = loss_and_seeds(&scores, &model.log_prior, labels, weights, target, seeds);
-    let exact = doubtful.par_iter().zip(&passes).map(|(&b, pass)| {
-        let seeds: Vec<f64> = seeds[b * k..(b + 1) * k]
-            .iter()
-            .map(|&seed| seed.into())
-            .collect();
-        (
-            b,
-            reference::flows(
-                structure,
-                &logs,
-                pass,
-                &seeds,
-                &is_dropped(dropped, word_count, b),
-            ),
-        )
-    });
-    let exact = exact.collect();
-    doubtful
-        .iter()
-        .for_each(|&b| seeds[b * k..(b + 1) * k].fill(0.0));
-    (loss, exact)
-}
-
-fn is_dropped(
-    dropped: &[Vec<Dropped>],
-    word_count: usize,
-    b: usize,
-) -> impl Fn(usize, usize, usize) -> bool {
-    move |t, l, node| {
-        let mask = dropped[t]
-            .get(l)
-            .and_then(|mask| mask.get(node * word_count + b / CHUNK));
+impl Given<'_> {
+    /// Whether training sums a node out for sample b.
+    fn is_dropped(&self, b: usize, t: usize, l: usize, node: usize) -> bool {
+        let place = node * words(self.batch.rows) + b / CHUNK;
+        let mask = self.dropped[t].get(l).and_then(|mask| mask.get(place));
         mask.is_some_and(|mask| mask >> (b % CHUNK) & 1 == 1)
     }
 }
 
-/// Pair flows of the samples that the guard computed again, in panels; empty where there are none.
+/// Flows of samples that need a recheck, in f64 log space. Corrects their scores, and with them the loss and all output
+/// gradients; those of the rechecked samples become zero, so that the fast backward pass leaves them out.
+pub(crate) fn recompute(
+    given: &Given<'_>,
+    samples: &[usize],
+    scores: &[f64],
+    output_gradients: &mut Vec<f32>,
+) -> (Loss, Vec<(usize, LogFlows)>) {
+    let s = &given.model.structure;
+    let k = s.classes;
+    let circuit = LogCircuit::new(s, &given.model.weights);
+    let forward = |&b: &usize| {
+        let mut values = LogValues::default();
+        let is_dropped = |t, l, node| given.is_dropped(b, t, l, node);
+        circuit.forward_dropping(s, given.batch.row(b), &is_dropped, &mut values);
+        values
+    };
+    let passes: Vec<LogValues> = samples.par_iter().map(forward).collect();
+    let mut scores = scores.to_vec();
+    for (&b, values) in samples.iter().zip(&passes) {
+        scores[b * k..(b + 1) * k].copy_from_slice(&circuit.scores(s, values));
+    }
+    let loss = loss_and_gradients(
+        &scores,
+        &given.model.log_prior,
+        given.labels,
+        given.weights,
+        given.target,
+        output_gradients,
+    );
+    let flows = |(&b, values): (&usize, &LogValues)| {
+        let own = output_gradients[b * k..(b + 1) * k].iter();
+        let own: Vec<f64> = own.map(|&gradient| gradient.into()).collect();
+        (b, circuit.flows(s, values, &own))
+    };
+    let flows = samples.par_iter().zip(&passes).map(flows).collect();
+    for b in samples {
+        output_gradients[b * k..(b + 1) * k].fill(0.0);
+    }
+    (loss, flows)
+}
+
+/// Pair flows of the rechecked samples, in panels; empty where there are none.
 pub(crate) struct Counts {
     levels: Vec<Vec<Vec<f32>>>, // by tree, level
     pub classes: Vec<f32>,
 }
 
 impl Counts {
-    pub fn new(model: &Model, exact: &[(usize, reference::Flows)]) -> Self {
-        let zeros = |mixing: &Mixing| {
-            vec![
-                0.0;
-                if exact.is_empty() {
-                    0
-                } else {
-                    mixing.logits.len()
-                }
-            ]
+    pub fn new(model: &Model, exact: &[(usize, LogFlows)]) -> Self {
+        let length = |mixing: &Mixing| {
+            if exact.is_empty() {
+                0
+            } else {
+                mixing.logits.len()
+            }
         };
+        let zeros = |mixing: &Mixing| vec![0.0; length(mixing)];
+        let trees = model.weights.trees.iter();
         let mut counts = Self {
-            levels: model
-                .weights
-                .trees
-                .iter()
+            levels: trees
                 .map(|t| t.levels.iter().map(zeros).collect())
                 .collect(),
             classes: zeros(&model.weights.classes),
@@ -126,17 +104,11 @@ impl Counts {
         &self.levels[t][l]
     }
 
-    fn add(&mut self, model: &Model, flows: &reference::Flows) {
+    fn add(&mut self, model: &Model, flows: &LogFlows) {
         for (t, tree) in model.structure.trees.iter().enumerate() {
             for (l, level) in tree.levels.iter().enumerate() {
                 let mixing = &model.weights.trees[t].levels[l];
-                for (j, pairs) in flows.pairs[t][l].iter().enumerate() {
-                    for (i, &pair) in pairs.iter().enumerate() {
-                        let (c, a) = (i / mixing.columns, i % mixing.columns);
-                        self.levels[t][l][mixing.place(level.weight_of[j] as usize, c, a)] +=
-                            pair as f32;
-                    }
-                }
+                add_pairs(level, mixing, &flows.pairs[t][l], &mut self.levels[t][l]);
             }
         }
         let classes = &model.weights.classes;
@@ -146,24 +118,32 @@ impl Counts {
     }
 }
 
-/// Adds the leaf flows of the samples computed again.
+/// Adds pairs (children, A, C) to the counts of one level.
+fn add_pairs(level: &Level, mixing: &Mixing, pairs: &[f64], counts: &mut [f32]) {
+    let children = pairs.chunks_exact(mixing.columns * mixing.rows);
+    for (pairs, &matrix) in children.zip(&level.weight_of) {
+        for (i, &pair) in pairs.iter().enumerate() {
+            let (a, c) = (i / mixing.rows, i % mixing.rows);
+            counts[mixing.place(matrix as usize, c, a)] += pair as f32;
+        }
+    }
+}
+
+/// Adds the leaf flows of the rechecked samples.
 pub(crate) fn add_leaf_flows(
     model: &Model,
     prepared: &Prepared,
     batch: &Batch,
-    exact: &[(usize, reference::Flows)],
+    exact: &[(usize, LogFlows)],
     sums: &mut [Vec<Statistics>],
 ) {
     for (b, flows) in exact {
         for (t, tree) in model.structure.trees.iter().enumerate() {
-            for (position, flow) in tree.positions.iter().zip(&flows.leaves[t]) {
+            let flows = flows.leaves[t].chunks_exact(tree.components);
+            for (position, flow) in tree.positions.iter().zip(flows) {
                 let f = position.family as usize;
-                sums[t][f].add(
-                    &prepared.tables[t][f],
-                    &position.inputs,
-                    batch.row(*b),
-                    |d| flow[d] as f32,
-                );
+                let table = &prepared.leaves[t][f];
+                sums[t][f].add(table, &position.inputs, batch.row(*b), |d| flow[d] as f32);
             }
         }
     }

@@ -1,6 +1,6 @@
-//! What stands in for `amx.rs` where there are no tiles: they suit no shape, and nothing else is ever called.
+//! Stands in where there are no tiles: they suit no shape, and nothing else is ever called.
 
-use crate::arithmetic::matmul::Then;
+use crate::arithmetic::amx::{RightSide, Target};
 
 pub(crate) const DERIVATIVE: f32 = 1.0;
 
@@ -40,10 +40,4 @@ pub(crate) fn suits(_depth: usize, _width: usize) -> bool {
 
 pub(crate) fn with_left(_: impl FnOnce(&mut Left)) {}
 
-pub(crate) fn multiply(
-    _: &Left,
-    _: (usize, Right<'_>, f32),
-    _: (&mut [&mut [f32]], Then),
-    _: [&[f32]; 2],
-) {
-}
+pub(crate) fn multiply(_: &Left, _: RightSide<'_>, _: Target<'_, '_>) {}

@@ -1,115 +1,115 @@
-//! The circuit on a card: up to the class scores, and down.
+//! The circuit on a GPU: forward to the class scores, and backward.
 
 use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::{DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixArgs, RootArgs};
-use crate::gpu::enabled::device_buffers::{Card, Room};
-use crate::gpu::enabled::layout::{Kept, Places, Stage, TreeRooms, families, padded_rows, wide};
-use crate::gpu::enabled::leaf_level::fits;
+use crate::gpu::enabled::device_buffers::{Buffer, Gpu};
+use crate::gpu::enabled::kernels::Kernel;
+use crate::gpu::enabled::layout::{
+    Kept, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel, padded_channels,
+    padded_rows,
+};
+use crate::gpu::enabled::leaf_level::{LeafLevel, clears_tops};
+use crate::gpu::enabled::tile_choice::{choose_backward, choose_forward};
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::{ClassRows, Structure};
 
-/// A model on a card, with room for a batch.
+/// A model on a GPU, with buffers for a batch.
 pub(crate) struct Circuit {
-    pub card: Card,
+    pub gpu: Gpu,
     pub structure: Structure,
     pub places: Places,
-    pub trees: Vec<TreeRooms>,
-    pub weights: Room<f32>,         // all matrices, see `Places`
-    pub rounded: Option<Room<f32>>, // the same with the bits that tensor cores read
-    pub frame: Room<f32>,           // (B, D)
-    pub tops: Room<i32>,            // of all layers
-    pub top_layers: Room<LayerArgs>,
-    pub left: Room<i32>,
-    pub prior: Room<f64>,
-    pub psi: Room<f32>,
-    pub dpsi: Room<f32>,
-    pub factor: Room<f32>,
-    pub lost: Room<f32>,
-    pub score: Room<f64>,
-    pub seeds: Room<f32>,
-    pub doubt: Room<f32>,
+    pub trees: Vec<TreeBuffers>,
+    pub weights: Buffer<f32>,         // all matrices, see `Places`
+    pub rounded: Option<Buffer<f32>>, // the same with the bits that tensor cores read
+    pub frame: Buffer<f32>,           // (B, D)
+    pub tops: Buffer<i32>,            // of all layers
+    pub top_layers: Buffer<LayerArgs>,
+    pub left: Buffer<i32>,
+    pub prior: Buffer<f64>,
+    pub psi: Buffer<f32>,
+    pub dpsi: Buffer<f32>,
+    pub factor: Buffer<f32>,
+    pub underflow_bound: Buffer<f32>,
+    pub score: Buffer<f64>,
+    pub output_gradients: Buffer<f32>,
+    pub relative_bound: Buffer<f32>,
     pub rows: usize, // B at most, a multiple of 64
-    processors: usize,
 }
 
-/// What a pass up leaves behind.
+/// A model as the host has it.
 #[derive(Clone, Copy)]
-pub(crate) struct Climb {
+pub(crate) struct HostModel<'a> {
+    pub structure: &'a Structure,
+    pub weights: &'a Weights,
+    pub prepared: &'a Prepared,
+    pub log_prior: &'a [f64],
+}
+
+/// What a circuit can do beside scoring.
+#[derive(Clone, Copy)]
+pub(crate) struct Abilities {
+    /// The backward pass.
+    pub backward: bool,
+    /// Leaf activations.
+    pub leaves: bool,
+}
+
+/// What a forward pass leaves behind.
+#[derive(Clone, Copy)]
+pub(crate) struct ForwardOutputs {
     /// Also nodes with nothing observed below them.
     pub dense: bool,
     /// Leaf activations.
     pub leaves: bool,
-    /// Products of siblings, for the way down.
+    /// Products of siblings, for the backward pass.
     pub others: bool,
 }
 
 impl Circuit {
-    /// Puts a model on a card. With `down`, also what goes down; with `leaves`, their activations.
+    /// Puts a model on a GPU.
     pub fn new(
         (ordinal, precision): (usize, Precision),
-        structure: &Structure,
-        weights: &Weights,
-        prepared: &Prepared,
-        log_prior: &[f64],
+        model: HostModel<'_>,
         samples: usize,
-        (down, leaves): (bool, bool),
+        abilities: Abilities,
     ) -> Result<Self> {
-        let mut card = Card::open(ordinal, precision)?;
-        let (rows, places, s) = (padded_rows(samples), Places::new(structure), structure);
-        let identity = s.class_rows == ClassRows::Identity;
-        let (mut trees, mut count) = (Vec::new(), 0);
-        for (tree, families) in s.trees.iter().zip(families(weights)) {
-            let first = fits(tree, families, precision) && !(identity && tree.levels.len() == 1);
-            let kept = Kept {
-                down,
-                leaves,
-                first,
-                identity,
-            };
-            trees.push(TreeRooms::new(
-                &mut card, tree, families, rows, kept, &mut count,
-            )?);
-        }
-        let tops = card.room(count)?;
-        let mut first = 0;
-        trees
-            .iter_mut()
-            .for_each(|tree| tree.set_tops(tops, rows, &mut first));
+        let mut gpu = Gpu::open(ordinal, precision)?;
+        let (rows, s) = (padded_rows(samples), model.structure);
+        let places = Places::new(s);
+        let (trees, tops) = tree_buffers(&mut gpu, model, precision, rows, abilities)?;
         let left: Vec<i32> = places.left.iter().map(|&left| left as i32).collect();
-        let k_wide = wide(s.classes);
+        let identity = s.class_rows == ClassRows::Identity;
+        let rounded = precision == Precision::Tf32;
+        let (k, k_padded) = (s.classes, padded_channels(s.classes));
+        let if_backward = |numbers: usize| if abilities.backward { numbers } else { 0 };
         let circuit = Self {
-            weights: card.room(places.total)?,
-            rounded: if precision == Precision::Tf32 {
-                Some(card.room(places.total)?)
-            } else {
-                None
-            },
-            frame: card.room(rows * s.frame_len())?,
-            top_layers: card.room(s.trees.len() + 1)?,
-            left: card.keep(&left)?,
-            prior: card.keep(log_prior)?,
-            psi: card.room(rows * k_wide)?,
-            dpsi: card.room(if down { rows * k_wide } else { 0 })?,
-            factor: card.room(rows * s.trees.len())?,
-            lost: card.room(rows)?,
-            score: card.room(rows * s.classes)?,
-            seeds: card.room(if down { rows * s.classes } else { 0 })?,
-            doubt: card.room(if identity { rows * s.classes } else { 0 })?,
-            processors: card.processors(),
-            card,
-            structure: structure.clone(),
+            weights: gpu.allocate(places.total)?,
+            rounded: rounded.then(|| gpu.allocate(places.total)).transpose()?,
+            frame: gpu.allocate(rows * s.frame_len())?,
+            top_layers: gpu.allocate(s.trees.len() + 1)?,
+            left: gpu.upload(&left)?,
+            prior: gpu.upload(model.log_prior)?,
+            psi: gpu.allocate(rows * k_padded)?,
+            dpsi: gpu.allocate(if_backward(rows * k_padded))?,
+            factor: gpu.allocate(rows * s.trees.len())?,
+            underflow_bound: gpu.allocate(rows)?,
+            score: gpu.allocate(rows * k)?,
+            output_gradients: gpu.allocate(if_backward(rows * k))?,
+            relative_bound: gpu.allocate(if identity { rows * k } else { 0 })?,
+            gpu,
+            structure: s.clone(),
             places,
             trees,
             tops,
             rows,
         };
-        circuit.set_weights(prepared)?;
+        circuit.set_weights(model.prepared)?;
         circuit.set_top_layers()?;
         Ok(circuit)
     }
 
-    /// Puts W on the card.
+    /// Puts W on the GPU.
     pub fn set_weights(&self, prepared: &Prepared) -> Result<()> {
         let simplex = |which: Option<(usize, usize)>| {
             which.map_or(&prepared.classes, |(t, l)| &prepared.levels[t][l])
@@ -117,34 +117,34 @@ impl Circuit {
         let all = self.places.gather(&self.structure, |which, m, c, a| {
             simplex(which).weight(m, c, a)
         });
-        self.card.send(self.weights, &all)?;
-        let Some(room) = self.rounded else {
+        self.gpu.send(self.weights, &all)?;
+        let Some(buffer) = self.rounded else {
             return Ok(());
         };
         // As `kept` in `tiles.cu`.
         let rounded = |w: &f32| f32::from_bits(w.to_bits().wrapping_add(0x1000) & 0xffff_e000);
-        self.card
-            .send(room, &Vec::from_iter(all.iter().map(rounded)))
+        self.gpu
+            .send(buffer, &Vec::from_iter(all.iter().map(rounded)))
     }
 
     /// Tells the root kernel where the tops of the trees are; again after masks were added.
     pub fn set_top_layers(&self) -> Result<()> {
-        let top = |tree: &TreeRooms| tree.layers[tree.layers.len() - 1].args();
+        let top = |tree: &TreeBuffers| tree.layers[tree.layers.len() - 1].args();
         let mut layers: Vec<LayerArgs> = self.trees.iter().map(top).collect();
         if self.structure.class_rows == ClassRows::Identity {
             let tree = &self.trees[0];
             layers.push(tree.layers[tree.layers.len() - 2].args());
         }
-        self.card.send(self.top_layers, &layers)
+        self.gpu.send(self.top_layers, &layers)
     }
 
-    /// Bytes of activations: all that are held, and what of them the way down reads (φ below a mixing, and the products
+    /// Bytes of activations: all that are held, and what of them the backward pass reads (φ below a mixing, and the products
     /// of siblings).
     pub fn activation_bytes(&self) -> (usize, usize) {
         let (mut held, mut read) = (0, 0);
         for tree in &self.trees {
             for layer in &tree.layers {
-                let rows = layer.top.len + 2 * layer.scale.len + layer.lost.len;
+                let rows = layer.top.len + 2 * layer.scale.len + layer.underflow_bound.len;
                 held += 4 * (layer.phi.len + layer.dphi.len + rows);
                 read += 4 * layer.phi.len;
             }
@@ -152,16 +152,6 @@ impl Circuit {
             (held, read) = (held + others, read + others);
         }
         (held, read)
-    }
-
-    /// Multiprocessors.
-    pub fn processors(&self) -> usize {
-        self.processors
-    }
-
-    /// Whether so many blocks give nearly every multiprocessor something to do.
-    fn enough(&self, blocks: usize) -> bool {
-        8 * blocks >= 7 * self.processors
     }
 
     pub fn leaves_args(&self, t: usize, rows: usize, samples: usize) -> LeavesArgs {
@@ -182,38 +172,65 @@ impl Circuit {
         }
     }
 
+    /// The first level of tree t, computed with its leaves.
+    pub fn leaf_level(&self, t: usize, rows: usize, samples: usize) -> LeafLevel<'_> {
+        LeafLevel {
+            gpu: &self.gpu,
+            tree: &self.trees[t],
+            leaves: self.leaves_args(t, rows, samples),
+            weights: self.level_weights(t, 1),
+        }
+    }
+
+    /// Whether a forward pass without leaf activations clears the tops itself.
+    pub fn clears_tops(&self) -> bool {
+        clears_tops(&self.trees)
+    }
+
     /// From the frame to the tops of the trees. Needs tops that are cleared.
-    pub fn climb(&self, samples: usize, climb: Climb) -> Result<()> {
+    pub fn forward(&self, samples: usize, outputs: ForwardOutputs) -> Result<()> {
         let rows = padded_rows(samples);
         for (t, tree) in self.trees.iter().enumerate() {
-            let first = tree.first && !climb.leaves;
+            let first = tree.first && !outputs.leaves;
             if first {
-                self.first_up(t, rows, samples)?;
+                let leaf_level = self.leaf_level(t, rows, samples);
+                leaf_level.forward(self.clears_tops())?;
             } else {
-                let args = LeavesArgs {
-                    dense: climb.dense.into(),
-                    ..self.leaves_args(t, rows, samples)
-                };
-                let leaves = &tree.layers[0];
-                let (kernel, threads) = if leaves.channels > 96 {
-                    ("leaves_up_wide", 256)
-                } else {
-                    ("leaves_up", 64)
-                };
-                self.card
-                    .launch(kernel, &args, leaves.nodes * (rows / 64), threads)?;
+                self.forward_leaves(t, rows, samples, outputs.dense)?;
             }
             for stage in &tree.stages[usize::from(first)..] {
                 match stage.level {
-                    Some(l) => self.mix_up(t, l, stage, rows, climb.others)?,
-                    None => self.join_up(t, stage, rows)?,
+                    Some(l) => self.forward_mixing(t, l, stage, rows, outputs.others)?,
+                    None => self.forward_join(t, stage, rows)?,
                 }
             }
         }
         Ok(())
     }
 
-    fn mix_up(&self, t: usize, l: usize, stage: &Stage, rows: usize, others: bool) -> Result<()> {
+    fn forward_leaves(&self, t: usize, rows: usize, samples: usize, dense: bool) -> Result<()> {
+        let args = LeavesArgs {
+            dense: dense.into(),
+            ..self.leaves_args(t, rows, samples)
+        };
+        let leaves = &self.trees[t].layers[0];
+        let blocks = leaves.nodes * (rows / 64);
+        let launch = if leaves.channels > 96 {
+            Kernel::LeavesUpWide.on(blocks, 256)
+        } else {
+            Kernel::LeavesUp.on(blocks, 64)
+        };
+        self.gpu.launch(launch, &args)
+    }
+
+    fn forward_mixing(
+        &self,
+        t: usize,
+        l: usize,
+        stage: &Stage,
+        rows: usize,
+        others: bool,
+    ) -> Result<()> {
         let tree = &self.trees[t];
         let (below, above) = (&tree.layers[stage.below], &tree.layers[stage.above]);
         let args = MixArgs {
@@ -225,32 +242,11 @@ impl Circuit {
             matrix: tree.matrix[l - 1].at,
             rows: rows as i32,
         };
-        let channels = wide(above.channels);
-        let tiles =
-            |high: usize, side: usize| above.nodes * (rows / high) * channels.div_ceil(side);
-        let even = rows.is_multiple_of(128);
-        let deep = below.channels >= 128 && even;
-        match () {
-            () if !others && even && self.enough(tiles(128, 64) / 2) => self.card.launch(
-                "score_up",
-                &args,
-                tiles(128, 64).min(2 * self.processors),
-                256,
-            ),
-            () if deep && self.card.has("mix_up_huge") && self.enough(tiles(128, 64)) => {
-                self.card.launch("mix_up_huge", &args, tiles(128, 64), 512)
-            }
-            () if below.channels <= 32 && self.enough(tiles(64, 64)) => {
-                self.card.launch("mix_up_flat", &args, tiles(32, 64), 128)
-            }
-            () if self.enough(tiles(64, 64)) || !self.card.has("mix_up_small") => {
-                self.card.launch("mix_up_large", &args, tiles(64, 64), 256)
-            }
-            () => self.card.launch("mix_up_small", &args, tiles(32, 32), 128),
-        }
+        let launch = choose_forward(&self.gpu, below.channels, above, rows, others);
+        self.gpu.launch(launch, &args)
     }
 
-    fn join_up(&self, t: usize, stage: &Stage, rows: usize) -> Result<()> {
+    fn forward_join(&self, t: usize, stage: &Stage, rows: usize) -> Result<()> {
         let layers = &self.trees[t].layers;
         let args = JoinArgs {
             below: layers[stage.below].args(),
@@ -259,16 +255,12 @@ impl Circuit {
             child: stage.child.at,
             rows: rows as i32,
         };
-        self.card.launch(
-            "join_up",
-            &args,
-            (layers[stage.above].nodes * rows).div_ceil(8),
-            256,
-        )
+        let blocks = (layers[stage.above].nodes * rows).div_ceil(8);
+        self.gpu.launch(Kernel::JoinUp.on(blocks, 256), &args)
     }
 
     /// W as products of tiles read it.
-    pub fn level_weights(&self, t: usize, l: usize) -> Room<f32> {
+    pub fn level_weights(&self, t: usize, l: usize) -> Buffer<f32> {
         let place = self.places.levels[t][l - 1];
         self.rounded
             .unwrap_or(self.weights)
@@ -290,16 +282,16 @@ impl Circuit {
             psi: self.psi.at,
             dpsi: self.dpsi.at,
             factor: self.factor.at,
-            lost: self.lost.at,
+            lost: self.underflow_bound.at,
             score: self.score.at,
             cost: 0,
             doubtful: 0,
-            seeds: self.seeds.at,
-            doubt: self.doubt.at,
+            seeds: self.output_gradients.at,
+            doubt: self.relative_bound.at,
             beta: 0.0,
-            columns: place.wide as i32,
+            columns: place.padded as i32,
             classes: self.structure.classes as i32,
-            wide: wide(self.structure.classes) as i32,
+            wide: padded_channels(self.structure.classes) as i32,
             trees: self.trees.len() as i32,
             rows: padded_rows(samples) as i32,
             samples: samples as i32,
@@ -308,66 +300,75 @@ impl Circuit {
         }
     }
 
+    /// Class scores from the tops of the trees, and dφ of the tops where `args` says so.
     pub fn root(&self, args: &RootArgs) -> Result<()> {
-        let identity = self.structure.class_rows == ClassRows::Identity;
-        self.card.launch(
-            if identity { "class_root" } else { "root" },
-            args,
-            (args.rows as usize).div_ceil(2),
-            64,
-        )
+        let kernel = match self.structure.class_rows {
+            ClassRows::Identity => Kernel::ClassRoot,
+            ClassRows::Mixing => Kernel::Root,
+        };
+        let blocks = (args.rows as usize).div_ceil(2);
+        self.gpu.launch(kernel.on(blocks, 64), args)
     }
 
     /// From dφ of the tops down, to the leaves if they are wanted.
-    pub fn descend(&self, samples: usize, to_leaves: bool) -> Result<()> {
+    pub fn backward(&self, samples: usize, to_leaves: bool) -> Result<()> {
         let rows = padded_rows(samples);
         for (t, tree) in self.trees.iter().enumerate() {
-            for stage in tree
-                .stages
-                .iter()
-                .rev()
-                .filter(|stage| stage.below > 0 || to_leaves)
-            {
-                let (below, above) = (&tree.layers[stage.below], &tree.layers[stage.above]);
+            let stages = tree.stages.iter().rev();
+            for stage in stages.filter(|stage| stage.below > 0 || to_leaves) {
+                let below = &tree.layers[stage.below];
                 let args = DownArgs {
                     below: below.args(),
-                    above: above.args(),
+                    above: tree.layers[stage.above].args(),
                     weights: stage.level.map_or(0, |l| self.level_weights(t, l).at),
                     others: stage.others.at,
                     parent: stage.parent.at,
                     matrix: stage.level.map_or(0, |l| tree.matrix[l - 1].at),
                     rows: rows as i32,
                 };
-                let channels = wide(below.channels);
-                let tiles = |high: usize, side: usize| {
-                    below.nodes * (rows / high) * channels.div_ceil(side)
-                };
-                let even = rows.is_multiple_of(128);
-                match stage.level {
+                let launch = match stage.level {
+                    Some(_) => choose_backward(&self.gpu, below, rows),
                     None => {
-                        let numbers = below.nodes * rows * channels;
-                        self.card
-                            .launch("join_down", &args, numbers.div_ceil(256), 256)?;
+                        let numbers = below.nodes * rows * padded_channels(below.channels);
+                        Kernel::JoinDown.on(numbers.div_ceil(256), 256)
                     }
-                    Some(_)
-                        if even
-                            && channels >= 128
-                            && self.card.has("mix_down_huge")
-                            && self.enough(tiles(128, 128)) =>
-                    {
-                        self.card
-                            .launch("mix_down_huge", &args, tiles(128, 128), 256)?;
-                    }
-                    Some(_) if even && self.enough(tiles(128, 64)) => {
-                        self.card
-                            .launch("mix_down_tall", &args, tiles(128, 64), 256)?;
-                    }
-                    Some(_) => self
-                        .card
-                        .launch("mix_down_small", &args, tiles(32, 32), 128)?,
-                }
+                };
+                self.gpu.launch(launch, &args)?;
             }
         }
         Ok(())
     }
+}
+
+/// The buffers of all trees, and the one that holds the tops of all their layers.
+fn tree_buffers(
+    gpu: &mut Gpu,
+    model: HostModel<'_>,
+    precision: Precision,
+    rows: usize,
+    abilities: Abilities,
+) -> Result<(Vec<TreeBuffers>, Buffer<i32>)> {
+    let identity = model.structure.class_rows == ClassRows::Identity;
+    let (mut trees, mut count) = (Vec::new(), 0);
+    for (tree, families) in model.structure.trees.iter().zip(families(model.weights)) {
+        let only_classes = identity && tree.levels.len() == 1;
+        let kept = Kept {
+            backward: abilities.backward,
+            leaves: abilities.leaves,
+            first: fits_one_kernel(tree, families, precision) && !only_classes,
+            identity,
+        };
+        let mut builder = TreeBuilder {
+            gpu: &mut *gpu,
+            rows,
+            kept,
+            tops: &mut count,
+        };
+        trees.push(builder.build(tree, families)?);
+    }
+    let (tops, mut first) = (gpu.allocate(count)?, 0);
+    for tree in &mut trees {
+        tree.set_tops(tops, rows, &mut first);
+    }
+    Ok((trees, tops))
 }

@@ -1,19 +1,20 @@
-//! How a model lies on the card.
+//! How a model lies on the GPU.
 
-use crate::arithmetic::math::log_sum_exp;
+use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::LayerArgs;
-use crate::gpu::enabled::device_buffers::{Card, Room};
-use crate::layers::leaf::{Coordinate, Family, HALF_LOG_TAU};
+use crate::gpu::enabled::device_buffers::{Buffer, Gpu};
+use crate::gpu::enabled::leaf_buffers::LeafBuffers;
+use crate::layers::leaf::{Coordinate, Family};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::Weights;
-use crate::structure::{OUTSIDE, Structure, Tree};
+use crate::structure::{Level, Structure, Tree};
 
 /// Children that one window multiplies; larger ones are cut and joined afterwards.
 const WINDOW: usize = 4;
 
 /// Channels in a row: the real ones and zeros up to a multiple of 8.
-pub(crate) fn wide(channels: usize) -> usize {
+pub(crate) fn padded_channels(channels: usize) -> usize {
     channels.next_multiple_of(8)
 }
 
@@ -23,29 +24,29 @@ pub(crate) fn padded_rows(samples: usize) -> usize {
 }
 
 /// One layer of nodes.
-pub(crate) struct LayerRooms {
+pub(crate) struct LayerBuffers {
     pub nodes: usize,
     pub channels: usize,
-    pub phi: Room<f32>,
-    pub dphi: Room<f32>,
-    pub top: Room<i32>,
-    pub scale: Room<f64>,
-    pub lost: Room<f32>,
-    pub drop: Room<u8>,
+    pub phi: Buffer<f32>,
+    pub dphi: Buffer<f32>,
+    pub top: Buffer<i32>,
+    pub scale: Buffer<f64>,
+    pub underflow_bound: Buffer<f32>,
+    pub drop: Buffer<u8>,
 }
 
-impl LayerRooms {
+impl LayerBuffers {
     pub fn args(&self) -> LayerArgs {
         LayerArgs {
             phi: self.phi.at,
             dphi: self.dphi.at,
             top: self.top.at,
             scale: self.scale.at,
-            lost: self.lost.at,
+            lost: self.underflow_bound.at,
             drop: self.drop.at,
             nodes: self.nodes as i32,
             real: self.channels as i32,
-            wide: wide(self.channels) as i32,
+            wide: padded_channels(self.channels) as i32,
             end: 0,
         }
     }
@@ -57,48 +58,36 @@ pub(crate) struct Stage {
     pub level: Option<usize>,
     pub below: usize,
     pub above: usize,
-    pub child: Room<i32>,
-    pub parent: Room<i32>,
-    pub others: Room<f32>,
+    pub child: Buffer<i32>,
+    pub parent: Buffer<i32>,
+    pub others: Buffer<f32>,
 }
 
-/// Leaf families of one tree, position by position.
-pub(crate) struct LeafRooms {
-    pub tables: Room<f32>,
-    pub inputs: Room<i32>,
-    pub first: Room<i32>,
-    pub family: Room<i32>,
-    pub values: Room<i32>,
-    pub offset: Room<i32>,
-    /// By family, coordinate: where its table starts.
-    pub offsets: Vec<Vec<usize>>,
-}
-
-/// One tree on the card.
-pub(crate) struct TreeRooms {
-    pub layers: Vec<LayerRooms>,
+/// One tree on the GPU.
+pub(crate) struct TreeBuffers {
+    pub layers: Vec<LayerBuffers>,
     pub stages: Vec<Stage>,
     /// Where layer l of the structure is among `layers`.
     pub layer_of: Vec<usize>,
     /// By level: the matrix of each node below.
-    pub matrix: Vec<Room<i32>>,
-    pub leaves: LeafRooms,
+    pub matrix: Vec<Buffer<i32>>,
+    pub leaves: LeafBuffers,
     /// The first level can be computed with its leaves.
     pub first: bool,
 }
 
-/// Where the matrices of a level lie among all weights: (matrices, rows, wide).
+/// Where the matrices of a level lie among all weights: (matrices, rows, padded columns).
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub first: usize,
     pub matrices: usize,
     pub rows: usize,
-    pub wide: usize,
+    pub padded: usize,
 }
 
 impl Place {
     pub fn len(&self) -> usize {
-        self.matrices * self.rows * self.wide
+        self.matrices * self.rows * self.padded
     }
 }
 
@@ -113,36 +102,29 @@ pub(crate) struct Places {
 impl Places {
     pub fn new(s: &Structure) -> Self {
         let mut total = 0;
-        let mut place = |matrices, rows, wide| {
+        let mut place = |matrices, rows, padded| {
             let place = Place {
                 first: total,
                 matrices,
                 rows,
-                wide,
+                padded,
             };
             total += place.len();
             place
         };
-        let level = |tree: &Tree, l: usize| {
-            (
-                tree.levels[l - 1].matrices(),
-                tree.channels(l),
-                wide(tree.channels(l - 1)),
-            )
+        let mut level = |tree: &Tree, l: usize| {
+            let columns = padded_channels(tree.channels(l - 1));
+            place(tree.levels[l - 1].matrices(), tree.channels(l), columns)
         };
-        let mut levels = Vec::new();
+        let mut levels: Vec<Vec<Place>> = Vec::new();
         for tree in &s.trees {
-            let all = (1..=tree.levels.len()).map(|l| level(tree, l));
-            levels.push(
-                all.map(|(matrices, rows, wide)| place(matrices, rows, wide))
-                    .collect(),
-            );
+            levels.push((1..=tree.levels.len()).map(|l| level(tree, l)).collect());
         }
         let mut left = Vec::new();
         let mut columns = 0;
         for tree in &s.trees {
             left.push(columns);
-            columns += wide(tree.top_channels());
+            columns += padded_channels(tree.top_channels());
         }
         let classes = place(1, s.classes, columns);
         Self {
@@ -153,7 +135,7 @@ impl Places {
         }
     }
 
-    /// Calls `each(place of the level in the card's numbers, tree and level or none for classes, matrix, c, a)`.
+    /// Calls `each(place of the level among the GPU's numbers, tree and level or none for classes, matrix, c, a)`.
     pub fn for_each(
         &self,
         s: &Structure,
@@ -164,7 +146,7 @@ impl Places {
                 for (matrix, c) in
                     (0..place.matrices).flat_map(|m| (0..place.rows).map(move |c| (m, c)))
                 {
-                    let start = place.first + (matrix * place.rows + c) * place.wide;
+                    let start = place.first + (matrix * place.rows + c) * place.padded;
                     (0..tree.channels(l)).for_each(|a| each(start + a, Some((t, l)), matrix, c, a));
                 }
             }
@@ -172,7 +154,7 @@ impl Places {
         for c in 0..self.classes.rows {
             let mut column = 0;
             for (t, tree) in s.trees.iter().enumerate() {
-                let start = self.classes.first + c * self.classes.wide + self.left[t];
+                let start = self.classes.first + c * self.classes.padded + self.left[t];
                 for a in 0..tree.top_channels() {
                     each(start + a, None, 0, c, column);
                     column += 1;
@@ -181,7 +163,7 @@ impl Places {
         }
     }
 
-    /// One of three sets of numbers in the shape of the weights, as the card wants it.
+    /// One of three sets of numbers in the shape of the weights, as the GPU reads it.
     pub fn gather(
         &self,
         s: &Structure,
@@ -195,11 +177,11 @@ impl Places {
     }
 }
 
-/// What a tree has room for.
+/// What a tree keeps on the GPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
-    /// What goes down.
-    pub down: bool,
+    /// What the backward pass needs.
+    pub backward: bool,
     /// Leaf activations, also where the first level could be computed without.
     pub leaves: bool,
     /// The first level is computed with its leaves.
@@ -208,109 +190,120 @@ pub(crate) struct Kept {
     pub identity: bool,
 }
 
-impl TreeRooms {
-    /// Room for `rows` samples.
-    pub fn new(
-        card: &mut Card,
-        tree: &Tree,
-        weights: &[Family],
-        rows: usize,
-        Kept {
-            down,
-            leaves,
-            first,
-            identity,
-        }: Kept,
-        tops: &mut usize,
-    ) -> Result<Self> {
-        let families = LeafRooms::new(card, tree, weights)?;
-        let (layers, stages, layer_of, matrix) = (Vec::new(), Vec::new(), vec![0], Vec::new());
-        let mut made = Self {
-            layers,
-            stages,
-            layer_of,
-            matrix,
-            leaves: families,
-            first,
+/// Whether a tree's first level can be computed with its leaves, in one kernel.
+pub(crate) fn fits_one_kernel(tree: &Tree, families: &[Family], precision: Precision) -> bool {
+    let normal = |c: &Coordinate| matches!(c, Coordinate::Gaussian { .. });
+    let small = |family: &Family| {
+        let coordinates = &family.coordinates;
+        family.components <= 32 && coordinates.len() <= 4 && coordinates.iter().all(normal)
+    };
+    let windows = |level: &Level| level.children.iter().all(|own| own.len() <= WINDOW);
+    precision == Precision::Tf32
+        && families.iter().all(small)
+        && tree.levels.first().is_some_and(windows)
+}
+
+/// Makes the buffers of one tree, layer by layer.
+pub(crate) struct TreeBuilder<'a> {
+    pub gpu: &'a mut Gpu,
+    /// Rows of a batch.
+    pub rows: usize,
+    pub kept: Kept,
+    /// Numbers in the one buffer of all tops.
+    pub tops: &'a mut usize,
+}
+
+impl TreeBuilder<'_> {
+    /// All buffers of a tree.
+    pub fn build(&mut self, tree: &Tree, families: &[Family]) -> Result<TreeBuffers> {
+        let mut made = TreeBuffers {
+            layers: Vec::new(),
+            stages: Vec::new(),
+            layer_of: vec![0],
+            matrix: Vec::new(),
+            leaves: LeafBuffers::new(self.gpu, tree, families)?,
+            first: self.kept.first,
         };
-        let leaf_rows = if first && !leaves { 0 } else { rows };
-        made.add_layer(card, tree.nodes(0), tree.components, leaf_rows, down, tops)?;
+        let without_leaves = self.kept.first && !self.kept.leaves;
+        let leaf_rows = if without_leaves { 0 } else { self.rows };
+        self.add_layer(&mut made, tree.nodes(0), tree.components, leaf_rows)?;
         for (l, level) in tree.levels.iter().enumerate() {
             let matrix: Vec<i32> = level.weight_of.iter().map(|&m| m as i32).collect();
-            made.matrix.push(card.keep(&matrix)?);
-            let mut groups: Vec<Vec<u32>> = level.children.clone();
-            let mut mixing = Some(l + 1);
-            if identity && l + 1 == tree.levels.len() {
-                // The class root multiplies, with a scale for each class.
-                let windows: Vec<Vec<u32>> = groups[0].iter().map(|&child| vec![child]).collect();
-                made.add_stage(card, mixing, &windows, level.channels, rows, down, tops)?;
-                made.add_layer(card, 1, level.channels, rows, down, tops)?;
-                made.layer_of.push(made.layers.len() - 1);
-                break;
-            }
-            loop {
-                // Every window of at most four, in the order of its parent.
-                let windows: Vec<Vec<u32>> = groups
-                    .iter()
-                    .flat_map(|g| g.chunks(WINDOW).map(<[u32]>::to_vec))
-                    .collect();
-                made.add_stage(card, mixing, &windows, level.channels, rows, down, tops)?;
-                if windows.len() == groups.len() {
-                    break;
-                }
-                let mut next = 0;
-                for group in &mut groups {
-                    let count = group.len().div_ceil(WINDOW) as u32;
-                    *group = (next..next + count).collect();
-                    next += count;
-                }
-                mixing = None;
+            made.matrix.push(self.gpu.upload(&matrix)?);
+            if self.kept.identity && l + 1 == tree.levels.len() {
+                self.add_class_level(&mut made, l + 1, level)?;
+            } else {
+                self.add_level(&mut made, l + 1, level)?;
             }
             made.layer_of.push(made.layers.len() - 1);
         }
         Ok(made)
     }
 
+    /// The level below a class root that multiplies, with a scale for each class.
+    fn add_class_level(&mut self, made: &mut TreeBuffers, l: usize, level: &Level) -> Result<()> {
+        let windows: Vec<Vec<u32>> = level.children[0].iter().map(|&child| vec![child]).collect();
+        self.add_stage(made, Some(l), &windows, level.channels)?;
+        self.add_layer(made, 1, level.channels, self.rows)
+    }
+
+    /// A level in one stage, or in several where a window has more than [`WINDOW`] children.
+    fn add_level(&mut self, made: &mut TreeBuffers, l: usize, level: &Level) -> Result<()> {
+        let mut groups: Vec<Vec<u32>> = level.children.clone();
+        let mut mixing = Some(l);
+        loop {
+            // Every window of at most four, in the order of its parent.
+            let cut = |group: &Vec<u32>| group.chunks(WINDOW).map(<[u32]>::to_vec).collect();
+            let windows: Vec<Vec<u32>> = groups.iter().flat_map::<Vec<_>, _>(cut).collect();
+            self.add_stage(made, mixing, &windows, level.channels)?;
+            if windows.len() == groups.len() {
+                return Ok(());
+            }
+            let mut next = 0;
+            for group in &mut groups {
+                let count = group.len().div_ceil(WINDOW) as u32;
+                *group = (next..next + count).collect();
+                next += count;
+            }
+            mixing = None;
+        }
+    }
+
     fn add_layer(
         &mut self,
-        card: &mut Card,
+        made: &mut TreeBuffers,
         nodes: usize,
         channels: usize,
         rows: usize,
-        down: bool,
-        tops: &mut usize,
     ) -> Result<()> {
-        let numbers = nodes * rows * wide(channels);
-        *tops += nodes * rows;
-        self.layers.push(LayerRooms {
+        let numbers = nodes * rows * padded_channels(channels);
+        *self.tops += nodes * rows;
+        made.layers.push(LayerBuffers {
             nodes,
             channels,
-            phi: card.room(numbers)?,
-            dphi: if down {
-                card.room(numbers)?
+            phi: self.gpu.allocate(numbers)?,
+            dphi: if self.kept.backward {
+                self.gpu.allocate(numbers)?
             } else {
-                Room::none()
+                Buffer::none()
             },
-            top: Room::none(), // all together, see `set_tops`
-            scale: card.room(nodes * rows)?,
-            lost: card.room(nodes * rows)?,
-            drop: Room::none(),
+            top: Buffer::none(), // all together, see `set_tops`
+            scale: self.gpu.allocate(nodes * rows)?,
+            underflow_bound: self.gpu.allocate(nodes * rows)?,
+            drop: Buffer::none(),
         });
         Ok(())
     }
 
     fn add_stage(
         &mut self,
-        card: &mut Card,
+        made: &mut TreeBuffers,
         level: Option<usize>,
         windows: &[Vec<u32>],
         channels: usize,
-        rows: usize,
-        down: bool,
-        tops: &mut usize,
     ) -> Result<()> {
-        let below = self.layers.len() - 1;
-        let nodes = self.layers[below].nodes;
+        let below = made.layers.len() - 1;
+        let nodes = made.layers[below].nodes;
         let mut child = vec![-1i32; windows.len() * WINDOW];
         let mut parent = vec![0i32; nodes];
         for (p, window) in windows.iter().enumerate() {
@@ -319,118 +312,31 @@ impl TreeRooms {
                 parent[j as usize] = p as i32;
             }
         }
-        self.add_layer(card, windows.len(), channels, rows, down, tops)?;
-        self.stages.push(Stage {
+        self.add_layer(made, windows.len(), channels, self.rows)?;
+        let others = self.kept.backward && made.layers[below].phi.len > 0;
+        made.stages.push(Stage {
             level,
             below,
             above: below + 1,
-            child: card.keep(&child)?,
-            parent: card.keep(&parent)?,
-            others: if down && self.layers[below].phi.len > 0 {
-                card.room(nodes * rows * wide(channels))?
+            child: self.gpu.upload(&child)?,
+            parent: self.gpu.upload(&parent)?,
+            others: if others {
+                self.gpu
+                    .allocate(nodes * self.rows * padded_channels(channels))?
             } else {
-                Room::none()
+                Buffer::none()
             },
         });
         Ok(())
     }
+}
 
-    /// Gives every layer its part of the one room that is cleared before each pass.
-    pub fn set_tops(&mut self, tops: Room<i32>, rows: usize, first: &mut usize) {
+impl TreeBuffers {
+    /// Gives every layer its part of the one buffer that is cleared before each pass.
+    pub fn set_tops(&mut self, tops: Buffer<i32>, rows: usize, first: &mut usize) {
         for layer in self.layers.iter_mut().filter(|layer| layer.phi.len > 0) {
             layer.top = tops.part(*first, layer.nodes * rows);
             *first += layer.nodes * rows;
-        }
-    }
-}
-
-impl LeafRooms {
-    fn new(card: &mut Card, tree: &Tree, families: &[Family]) -> Result<Self> {
-        let (mut values, mut offset, mut offsets, mut first_coordinate) =
-            (vec![], vec![], vec![], vec![]);
-        let mut next = 0;
-        for family in families {
-            first_coordinate.push(values.len() as i32);
-            let mut own = Vec::new();
-            for coordinate in &family.coordinates {
-                let (count, length) = match coordinate {
-                    Coordinate::Gaussian { .. } => (0, 4 * family.components),
-                    Coordinate::Discrete { logits } => (
-                        logits.len() / family.components,
-                        logits.len().next_multiple_of(4),
-                    ),
-                };
-                values.push(count as i32);
-                offset.push(next as i32);
-                own.push(next);
-                next += length;
-            }
-            offsets.push(own);
-        }
-        let (mut inputs, mut first, mut family) = (vec![], vec![0i32], vec![]);
-        for position in &tree.positions {
-            inputs.extend(
-                position
-                    .inputs
-                    .iter()
-                    .map(|&input| if input == OUTSIDE { -1 } else { input as i32 }),
-            );
-            first.push(inputs.len() as i32);
-            family.push(first_coordinate[position.family as usize]);
-        }
-        let made = Self {
-            tables: card.room(next)?,
-            inputs: card.keep(&inputs)?,
-            first: card.keep(&first)?,
-            family: card.keep(&family)?,
-            values: card.keep(&values)?,
-            offset: card.keep(&offset)?,
-            offsets,
-        };
-        made.send(card, families)?;
-        Ok(made)
-    }
-
-    /// Puts families on the card, as tables.
-    pub fn send(&self, card: &Card, families: &[Family]) -> Result<()> {
-        let mut tables = Vec::with_capacity(self.tables.len);
-        for family in families {
-            family
-                .coordinates
-                .iter()
-                .for_each(|coordinate| write_table(coordinate, family.components, &mut tables));
-        }
-        card.send(self.tables, &tables)
-    }
-}
-
-/// For each component μ, 1/σ, −log σ − ½ log 2π and log σ; or log-probabilities, (V, M), up to a multiple of 4.
-fn write_table(coordinate: &Coordinate, components: usize, to: &mut Vec<f32>) {
-    match coordinate {
-        Coordinate::Gaussian { mean, log_sigma } => {
-            for (&mean, &log_sigma) in mean.iter().zip(log_sigma) {
-                let log = f64::from(log_sigma);
-                let norm = -log - HALF_LOG_TAU;
-                to.extend([mean, (-log).exp() as f32, norm as f32, log_sigma]);
-            }
-        }
-        Coordinate::Discrete { logits } => {
-            let column = |d: usize| -> Vec<f64> {
-                logits
-                    .iter()
-                    .skip(d)
-                    .step_by(components)
-                    .map(|&logit| f64::from(logit))
-                    .collect()
-            };
-            let norms: Vec<f64> = (0..components).map(|d| log_sum_exp(&column(d))).collect();
-            to.extend(
-                logits
-                    .iter()
-                    .enumerate()
-                    .map(|(i, &logit)| (f64::from(logit) - norms[i % components]) as f32),
-            );
-            to.resize(to.len().next_multiple_of(4), 0.0);
         }
     }
 }

@@ -1,27 +1,28 @@
-//! Questions on a card: scores, flows to the leaves, activations.
+//! Questions on a GPU: scores, flows to the leaves, activations.
 
-use crate::circuit::outputs::{Scores, Upward};
+use crate::circuit::outputs::{GpuScores, Outputs};
 use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
-use crate::gpu::enabled::circuit::{Circuit, Climb};
+use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
 use crate::gpu::enabled::device_buffers::Graph;
-use crate::gpu::enabled::layout::{TreeRooms, padded_rows, wide};
+use crate::gpu::enabled::layout::{LayerBuffers, TreeBuffers, padded_channels, padded_rows};
+use crate::layers::product::power_of_two;
 use crate::layers::weights::{Prepared, Weights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A model on a card that answers questions.
+/// A model on a GPU that answers questions.
 pub struct Scoring {
     circuit: Circuit,
-    graphs: HashMap<(usize, Upward), Graph>, // by samples, and what is left behind
+    graphs: HashMap<(usize, Outputs), Graph>, // by samples, and what is left behind
     samples: usize,
 }
 
 impl Scoring {
-    /// Puts a model on a card with room for so many samples. With `down`, activations and flows can be asked for too.
+    /// Puts a model on a GPU with buffers for this many samples. With `down`, it also gives activations and flows.
     pub fn new(
         device: (usize, Precision),
         structure: &Structure,
@@ -31,15 +32,17 @@ impl Scoring {
         down: bool,
     ) -> Result<Self> {
         let prior = vec![0.0; structure.classes];
-        let circuit = Circuit::new(
-            device,
+        let model = HostModel {
             structure,
             weights,
             prepared,
-            &prior,
-            samples,
-            (down, down),
-        )?;
+            log_prior: &prior,
+        };
+        let abilities = Abilities {
+            backward: down,
+            leaves: down,
+        };
+        let circuit = Circuit::new(device, model, samples, abilities)?;
         Ok(Self {
             circuit,
             graphs: HashMap::new(),
@@ -47,120 +50,135 @@ impl Scoring {
         })
     }
 
-    /// Puts rows of the frame on the card.
-    pub fn lay(&mut self, batch: &Batch) -> Result<()> {
+    /// Puts rows of the frame on the GPU.
+    pub fn load(&mut self, batch: &Batch) -> Result<()> {
         self.samples = batch.rows;
         let values: Vec<f32> = (0..batch.rows)
             .flat_map(|b| batch.row(b))
             .copied()
             .collect();
-        self.circuit.card.send(self.circuit.frame, &values)
+        self.circuit.gpu.send(self.circuit.frame, &values)
     }
 
-    /// Queues the pass up.
-    pub fn queue(&mut self, upward: Upward) -> Result<()> {
+    /// Queues the forward pass.
+    pub fn queue(&mut self, outputs: Outputs) -> Result<()> {
         let (circuit, samples) = (&self.circuit, self.samples);
-        let flows = upward == Upward::Flows;
-        let climb = Climb {
+        let flows = outputs == Outputs::Flows;
+        let forward = ForwardOutputs {
             dense: flows,
-            leaves: upward != Upward::Scores,
+            leaves: outputs != Outputs::Scores,
             others: flows,
         };
-        let graph = match self.graphs.entry((samples, upward)) {
+        let graph = match self.graphs.entry((samples, outputs)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(circuit.card.record(|card| {
-                if climb.leaves || !circuit.clears_tops() {
-                    card.flood(circuit.tops, 0xff)?;
+            Entry::Vacant(new) => new.insert(circuit.gpu.record(|gpu| {
+                if forward.leaves || !circuit.clears_tops() {
+                    gpu.set_bytes(circuit.tops, 0xff)?;
                 }
-                circuit.climb(samples, climb)?;
+                circuit.forward(samples, forward)?;
                 circuit.root(&circuit.root_args(samples))
             })?),
         };
-        circuit.card.replay(graph)
+        circuit.gpu.replay(graph)
     }
 
     /// Until all that was queued is done.
     pub fn wait(&self) -> Result<()> {
-        self.circuit.card.wait()
+        self.circuit.gpu.wait()
     }
 
     /// Scores of the rows.
-    pub fn scores(&self) -> Result<Scores> {
-        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
-        let (k, k_wide) = (circuit.structure.classes, wide(circuit.structure.classes));
-        let psi = card.fetch(circuit.psi.part(0, samples * k_wide))?;
-        Ok(Scores {
-            score: card.fetch(circuit.score.part(0, samples * k))?,
+    pub fn scores(&self) -> Result<GpuScores> {
+        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
+        let (k, k_wide) = (
+            circuit.structure.classes,
+            padded_channels(circuit.structure.classes),
+        );
+        let psi = gpu.fetch(circuit.psi.part(0, samples * k_wide))?;
+        Ok(GpuScores {
+            score: gpu.fetch(circuit.score.part(0, samples * k))?,
             psi: psi
                 .chunks_exact(k_wide)
                 .flat_map(|row| &row[..k])
                 .copied()
                 .collect(),
-            lost: card.fetch(circuit.lost.part(0, samples))?,
-            doubt: card.fetch(circuit.doubt.part(0, circuit.doubt.len.min(samples * k)))?,
-            factor: card.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
+            underflow_bound: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
+            relative_bound: gpu.fetch(
+                circuit
+                    .relative_bound
+                    .part(0, circuit.relative_bound.len.min(samples * k)),
+            )?,
+            factor: gpu.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
         })
     }
 
-    /// φ·dφ of every position, by tree (N, B, M), when `seeds` (B, K) go down.
-    pub fn flows(&self, seeds: &[f32]) -> Result<Vec<Vec<f32>>> {
-        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
-        card.send(circuit.seeds, seeds)?;
+    /// φ·dφ of every position, by tree (N, B, M), from output gradients (B, K).
+    pub fn flows(&self, output_gradients: &[f32]) -> Result<Vec<Vec<f32>>> {
+        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
+        gpu.send(circuit.output_gradients, output_gradients)?;
         circuit.root(&RootArgs {
             down: 1,
             ..circuit.root_args(samples)
         })?;
-        circuit.descend(samples, true)?;
-        let rows = padded_rows(samples);
-        let flow = |tree: &TreeRooms| {
-            let layer = &tree.layers[0];
-            let all = layer.nodes * rows * wide(layer.channels);
-            let (phi, dphi) = (
-                card.fetch(layer.phi.part(0, all))?,
-                card.fetch(layer.dphi.part(0, all))?,
-            );
-            let row = wide(layer.channels);
-            let mut flow = Vec::with_capacity(layer.nodes * samples * layer.channels);
-            for (i, b) in (0..layer.nodes).flat_map(|i| (0..samples).map(move |b| (i, b))) {
-                let start = (i * rows + b) * row;
+        circuit.backward(samples, true)?;
+        circuit
+            .trees
+            .iter()
+            .map(|tree| self.leaf_flow(tree))
+            .collect()
+    }
+
+    /// φ·dφ of one tree's positions, (N, B, M).
+    fn leaf_flow(&self, tree: &TreeBuffers) -> Result<Vec<f32>> {
+        let (gpu, layer) = (&self.circuit.gpu, &tree.layers[0]);
+        let (rows, width) = (padded_rows(self.samples), padded_channels(layer.channels));
+        let all = layer.nodes * rows * width;
+        let (phi, dphi) = (
+            gpu.fetch(layer.phi.part(0, all))?,
+            gpu.fetch(layer.dphi.part(0, all))?,
+        );
+        let mut flow = Vec::with_capacity(layer.nodes * self.samples * layer.channels);
+        for i in 0..layer.nodes {
+            for b in 0..self.samples {
+                let start = (i * rows + b) * width;
                 flow.extend((start..start + layer.channels).map(|at| phi[at] * dphi[at]));
             }
-            Ok(flow)
-        };
-        circuit.trees.iter().map(flow).collect()
+        }
+        Ok(flow)
     }
 
     /// φ of every layer, by tree, layer: (nodes, B, C), divided so that the largest is near one; 1 where summed out.
     pub fn activations(&self) -> Result<Vec<Vec<Vec<f32>>>> {
-        let (circuit, card, samples) = (&self.circuit, &self.circuit.card, self.samples);
-        let rows = padded_rows(samples);
         let mut all = Vec::new();
-        for tree in &circuit.trees {
-            let mut layers = Vec::new();
-            for &layer in &tree.layer_of {
-                let layer = &tree.layers[layer];
-                let row = wide(layer.channels);
-                let phi = card.fetch(layer.phi.part(0, layer.nodes * rows * row))?;
-                let top = card.fetch(layer.top.part(0, layer.nodes * rows))?;
-                let mut values = Vec::with_capacity(layer.nodes * samples * layer.channels);
-                for (node, b) in
-                    (0..layer.nodes).flat_map(|node| (0..samples).map(move |b| (node, b)))
-                {
-                    let at = node * rows + b;
-                    let by = crate::layers::product::power_of_two(f32::from_bits(top[at] as u32)).1;
-                    let value = |c| {
-                        if top[at] < 0 {
-                            1.0
-                        } else {
-                            phi[at * row + c] * by
-                        }
-                    };
-                    values.extend((0..layer.channels).map(value));
-                }
-                layers.push(values);
-            }
-            all.push(layers);
+        for tree in &self.circuit.trees {
+            let layers = tree.layer_of.iter().map(|&layer| &tree.layers[layer]);
+            all.push(
+                layers
+                    .map(|layer| self.layer_phi(layer))
+                    .collect::<Result<_>>()?,
+            );
         }
         Ok(all)
+    }
+
+    /// φ of one layer, (nodes, B, C).
+    fn layer_phi(&self, layer: &LayerBuffers) -> Result<Vec<f32>> {
+        let (gpu, channels) = (&self.circuit.gpu, layer.channels);
+        let (rows, width) = (padded_rows(self.samples), padded_channels(channels));
+        let phi = gpu.fetch(layer.phi.part(0, layer.nodes * rows * width))?;
+        let top = gpu.fetch(layer.top.part(0, layer.nodes * rows))?;
+        let mut values = Vec::with_capacity(layer.nodes * self.samples * channels);
+        for node in 0..layer.nodes {
+            for at in (node * rows..).take(self.samples) {
+                if top[at] < 0 {
+                    values.extend(std::iter::repeat_n(1.0, channels));
+                    continue;
+                }
+                let (_, by) = power_of_two(f32::from_bits(top[at] as u32));
+                let row = &phi[at * width..][..channels];
+                values.extend(row.iter().map(|phi| phi * by));
+            }
+        }
+        Ok(values)
     }
 }

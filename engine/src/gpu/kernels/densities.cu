@@ -40,7 +40,7 @@ __device__ __noinline__ double log_leaf(const Leaves& s, int i, int b, int d) {
     return sum;
 }
 
-#define SAMPLES 64 // a block takes one position and so many samples, one a thread
+#define SAMPLES 64 // a block takes one position and this many samples, one per thread
 #define AT_ONCE 32 // components in registers
 #define NUMBERS 4  // inputs asked for at once
 

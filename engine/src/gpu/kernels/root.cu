@@ -93,7 +93,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
     __syncwarp();
     double* score = s.score + (size_t)b * s.classes;
     float* psi = s.psi + (size_t)b * s.wide;
-    for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // so many at once
+    for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // this many at once
         float sum[CLASSES];
 #pragma unroll
         for (int y = 0; y < CLASSES; y++) sum[y] = 0.0f;

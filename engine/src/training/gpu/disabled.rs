@@ -16,7 +16,7 @@ fn none<T>() -> Result<T> {
 }
 
 /// Is never made.
-pub struct Training(());
+pub struct GpuTraining(());
 
 /// Where numbers of a row go, and how they are scaled.
 #[allow(dead_code)]
@@ -30,7 +30,7 @@ pub struct Placing<'a> {
 }
 
 #[allow(missing_docs)]
-impl Training {
+impl GpuTraining {
     pub fn new(
         _: (usize, Precision),
         _: &Model,
@@ -75,7 +75,7 @@ impl Training {
 
     pub fn forget_data(&mut self) {}
 
-    pub fn most(&self) -> usize {
+    pub fn max_steps(&self) -> usize {
         1
     }
 

@@ -8,4 +8,4 @@ mod enabled;
 #[cfg(not(feature = "cuda"))]
 pub use disabled::*;
 #[cfg(feature = "cuda")]
-pub use enabled::{Placing, Training};
+pub use enabled::{GpuTraining, Placing};

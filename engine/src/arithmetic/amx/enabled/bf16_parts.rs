@@ -210,7 +210,7 @@ impl Right<'_> {
         match *self {
             Right::Turned { columns, panels } => panels.iter().all(|panel| {
                 [PANEL, HALF]
-                    .map(|wide| wide * columns)
+                    .map(|width| width * columns)
                     .contains(&panel.len())
             }),
             _ => true, // their slices are measured where they are cut
@@ -252,16 +252,17 @@ impl Right<'_> {
                     .filter(|pair| pair % HALF < 2)
                     .map(|pair| (pair / HALF, pair % HALF))
                 {
-                    let (wide, first) = (panels[step].len() / columns, panel * PANEL + half * HALF);
-                    let after = ((first + PANEL) * wide).min(panels[step].len());
-                    fetch(&panels[step][after..(after + HALF * wide).min(panels[step].len())]);
+                    let (width, first) =
+                        (panels[step].len() / columns, panel * PANEL + half * HALF);
+                    let after = ((first + PANEL) * width).min(panels[step].len());
+                    fetch(&panels[step][after..(after + HALF * width).min(panels[step].len())]);
                     let mut lines = [[EMPTY; LINES]; P];
                     let place = lines.as_mut_ptr().cast::<Line>();
                     for i in 0..LINES.min(columns.saturating_sub(first)) {
-                        let line = panels[step][(first + i) * wide..][..wide].as_ptr();
+                        let line = panels[step][(first + i) * width..][..width].as_ptr();
                         // SAFETY: the line has 32 or 16 numbers.
                         unsafe {
-                            let odd = (wide == PANEL).then_some(line.add(HALF));
+                            let odd = (width == PANEL).then_some(line.add(HALF));
                             cut_pair::<P>(line, odd, scale, |p| place.add(p * LINES + i));
                         }
                     }

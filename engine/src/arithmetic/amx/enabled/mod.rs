@@ -13,10 +13,13 @@
 //! side while the tiles multiply this one.
 
 mod bf16_parts;
+mod tiles;
 
 pub(crate) use bf16_parts::{Left, Right};
 
-use crate::arithmetic::matmul::{HALF, PANEL, Then, fetch};
+use self::tiles::{load_left, load_right, multiply_tiles, put_row};
+use crate::arithmetic::amx::{RightSide, Target};
+use crate::arithmetic::matmul::{PANEL, Then, fetch};
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::cell::RefCell;
@@ -84,39 +87,35 @@ fn permitted() -> bool {
 
 /// Buffers of products.
 #[derive(Default)]
-struct Room {
+struct Buffers {
     right: Vec<Line>, // two panels, each by (step, part, half) of tiles
     sums: Vec<Line>,  // what the tiles leave: twice (32, 32) of f32
 }
 
 // One for each thread.
 thread_local! {
-    static ROOM: RefCell<Room> = RefCell::default();
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
     static LEFT: RefCell<Left> = RefCell::default();
 }
 
-/// Lends a left side whose room is used again.
+/// Lends a left side whose memory is used again.
 pub(crate) fn with_left(work: impl FnOnce(&mut Left)) {
     let mut left = LEFT.take(); // the work may wait for other tasks of this thread, which take one too
     work(&mut left);
     LEFT.set(left);
 }
 
-/// `out[r] = Σ_k a(r, k) · b(k, ·)` for as many panels of b as told. What is needed next is fetched meanwhile.
-pub(crate) fn multiply(
-    left: &Left,
-    (panels, right, scale): (usize, Right<'_>, f32),
-    (out, then): (&mut [&mut [f32]], Then),
-    next: [&[f32]; 2],
-) {
-    assert!(left.rows == out.len() && available());
-    assert!(out.iter().all(|row| row.len() >= panels * PANEL) && right.is_whole());
-    if left.rows > 0 && left.steps > 0 && panels > 0 {
-        // SAFETY: the instructions are there, every row of `out` is long enough, and panels have 16 or 32 columns.
-        ROOM.with_borrow_mut(|room| unsafe {
+/// `target[r] = Σ_k left(r, k) · right(k, ·)` for all panels of the right side. What is needed next is fetched meanwhile.
+pub(crate) fn multiply(left: &Left, right: RightSide<'_>, target: Target<'_, '_>) {
+    assert!(left.rows == target.rows.len() && available());
+    let long_enough = |row: &&mut [f32]| row.len() >= right.panels * PANEL;
+    assert!(target.rows.iter().all(long_enough) && right.numbers.is_whole());
+    if left.rows > 0 && left.steps > 0 && right.panels > 0 {
+        // SAFETY: the instructions are there, every row of the target is long enough, and panels have 16 or 32 columns.
+        BUFFERS.with_borrow_mut(|buffers| unsafe {
             match left.parts {
-                2 => multiply_parts::<2>(left, (panels, right, scale), (out, then), next, room),
-                _ => multiply_parts::<3>(left, (panels, right, scale), (out, then), next, room),
+                2 => multiply_parts::<2>(left, right, target, buffers),
+                _ => multiply_parts::<3>(left, right, target, buffers),
             }
         });
     }
@@ -138,41 +137,21 @@ static SHAPE: Shape = {
 };
 
 /// # Safety
-/// The machine must have tiles, and every row of `out` must hold all panels.
+/// The machine must have tiles, and every row of the target must hold all panels.
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn multiply_parts<const P: usize>(
     left: &Left,
-    (panels, right, scale): (usize, Right<'_>, f32),
-    (out, then): (&mut [&mut [f32]], Then),
-    next: [&[f32]; 2],
-    room: &mut Room,
+    right: RightSide<'_>,
+    target: Target<'_, '_>,
+    buffers: &mut Buffers,
 ) {
-    let (steps, blocks) = (left.steps, left.rows.div_ceil(2 * LINES));
+    let (steps, blocks, panels) = (left.steps, left.rows.div_ceil(2 * LINES), right.panels);
     let panel_lines = steps * 2 * P * LINES;
-    room.right.resize(2 * panel_lines, EMPTY);
-    room.sums.resize(2 * 4 * LINES, EMPTY);
-    let (places, sums) = (
-        room.right.as_mut_ptr(),
-        room.sums.as_mut_ptr().cast::<f32>(),
-    );
-    let (cuts, puts) = (2 * steps, (P - 1) * steps); // of a block: how often something is done beside its products
-    let mut beside = Beside {
-        right,
-        scale,
-        panel: 0,
-        pairs: 0..steps * LINES,
-        share: (steps * LINES).div_ceil(cuts * blocks),
-        place: places,
-        out,
-        then,
-        factor: 1.0 / (left.scale * scale),
-        rows: 0..0,
-        each: (2 * LINES).div_ceil(puts),
-        column: 0,
-        sums,
-        next,
-        fetched: (next[0].len() + next[1].len()).div_ceil(cuts * blocks * panels),
-    };
+    buffers.right.resize(2 * panel_lines, EMPTY);
+    buffers.sums.resize(2 * 4 * LINES, EMPTY);
+    let places = buffers.right.as_mut_ptr();
+    let sums = buffers.sums.as_mut_ptr().cast::<f32>();
+    let mut beside = Beside::new::<P>(left, right, target, places, sums);
     // SAFETY: whole tiles are loaded from `left` and the two places of panels, and stored into the two of `sums`.
     // Nothing but these lines uses tiles.
     unsafe {
@@ -181,41 +160,57 @@ unsafe fn multiply_parts<const P: usize>(
         for panel in 0..panels {
             let here = places.add(panel % 2 * panel_lines);
             beside.panel = panel + 1;
-            beside.pairs = if panel + 1 < panels {
-                0..steps * LINES
-            } else {
-                0..0
-            };
+            let more = panel + 1 < panels;
+            beside.pairs = 0..if more { steps * LINES } else { 0 };
             beside.place = places.add((panel + 1) % 2 * panel_lines);
             for block in 0..blocks {
-                let both = left.rows - block * 2 * LINES > LINES; // two tiles of rows
-                let upper = left.lines.as_ptr().add(2 * block * steps * P * LINES);
-                let lower = if both {
-                    upper.add(steps * P * LINES)
-                } else {
-                    upper
-                };
-                asm!(
-                    "tilezero tmm0",
-                    "tilezero tmm1",
-                    "tilezero tmm2",
-                    "tilezero tmm3",
-                    options(nostack, nomem)
-                );
-                for step in 0..steps {
-                    let rows = (upper.add(step * P * LINES), lower.add(step * P * LINES));
-                    multiply_step::<P>(rows, both, here.add(step * 2 * P * LINES), &mut beside);
-                }
                 let to = sums.add((panel * blocks + block) % 2 * 2 * LINES * PANEL);
-                asm!("tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 64], tmm1",
-                    "tilestored [{d} + {s}], tmm2", "tilestored [{d} + {s} + 64], tmm3",
-                    c = in(reg) to, d = in(reg) to.add(LINES * PANEL), s = in(reg) 4 * PANEL, options(nostack));
+                multiply_block::<P>(left, block, here, to, &mut beside);
                 beside.rows = 2 * block * LINES..left.rows.min(2 * (block + 1) * LINES);
                 (beside.column, beside.sums) = (panel * PANEL, to);
             }
         }
         beside.put(2 * LINES);
         asm!("tilerelease", options(nostack, nomem));
+    }
+}
+
+/// The sums of 32 rows and one panel, into `to`.
+///
+/// # Safety
+/// Tiles must be set up, `panel` must hold all parts of a panel, and `to` must be good for (32, 32) numbers.
+#[inline(always)]
+unsafe fn multiply_block<const P: usize>(
+    left: &Left,
+    block: usize,
+    panel: *const Line,
+    to: *mut f32,
+    beside: &mut Beside<'_, '_>,
+) {
+    let steps = left.steps;
+    // SAFETY: by this function's contract; `left` holds whole tiles of all its rows.
+    unsafe {
+        let both = left.rows - block * 2 * LINES > LINES; // two tiles of rows
+        let upper = left.lines.as_ptr().add(2 * block * steps * P * LINES);
+        let lower = if both {
+            upper.add(steps * P * LINES)
+        } else {
+            upper
+        };
+        asm!(
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            options(nostack, nomem)
+        );
+        for step in 0..steps {
+            let rows = (upper.add(step * P * LINES), lower.add(step * P * LINES));
+            multiply_step::<P>(rows, both, panel.add(step * 2 * P * LINES), beside);
+        }
+        asm!("tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 64], tmm1",
+            "tilestored [{d} + {s}], tmm2", "tilestored [{d} + {s} + 64], tmm3",
+            c = in(reg) to, d = in(reg) to.add(LINES * PANEL), s = in(reg) 4 * PANEL, options(nostack));
     }
 }
 
@@ -239,9 +234,39 @@ struct Beside<'a, 'b> {
     fetched: usize, // numbers at a time
 }
 
-impl Beside<'_, '_> {
+impl<'a, 'b> Beside<'a, 'b> {
+    /// Before the first panel is cut. `place` and `sums` are the first of two places each.
+    fn new<const P: usize>(
+        left: &Left,
+        right: RightSide<'a>,
+        target: Target<'a, 'b>,
+        place: *mut Line,
+        sums: *const f32,
+    ) -> Self {
+        let (steps, blocks) = (left.steps, left.rows.div_ceil(2 * LINES));
+        let (cuts, puts) = (2 * steps, (P - 1) * steps); // of a block: how often something is done beside its products
+        let next = right.next;
+        Self {
+            right: right.numbers,
+            scale: right.scale,
+            panel: 0,
+            pairs: 0..steps * LINES,
+            share: (steps * LINES).div_ceil(cuts * blocks),
+            place,
+            out: target.rows,
+            then: target.then,
+            factor: 1.0 / (left.scale * right.scale),
+            rows: 0..0,
+            each: (2 * LINES).div_ceil(puts),
+            column: 0,
+            sums,
+            next,
+            fetched: (next[0].len() + next[1].len()).div_ceil(cuts * blocks * right.panels),
+        }
+    }
+
     /// # Safety
-    /// The machine must have AVX-512, and `place` room for all pairs.
+    /// The machine must have AVX-512, and `place` must hold all pairs.
     #[inline(always)]
     unsafe fn cut<const P: usize>(&mut self, share: usize) {
         let now = self.pairs.start..(self.pairs.start + share).min(self.pairs.end);
@@ -326,86 +351,16 @@ unsafe fn multiply_step<const P: usize>(
     }
 }
 
-/// One part of two tiles of rows, into tiles 4 and 5.
-///
-/// # Safety
-/// Both must point to the tiles of a step.
-#[inline(always)]
-unsafe fn load_left((upper, lower): (*const Line, *const Line), part: usize) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        asm!("tileloadd tmm4, [{a} + {s}]", "tileloadd tmm5, [{b} + {s}]",
-            a = in(reg) upper.add(part * LINES), b = in(reg) lower.add(part * LINES),
-            s = in(reg) 64usize, options(nostack, readonly));
-    }
-}
-
-/// One part of both halves of a panel, into tiles 6 and 7.
-///
-/// # Safety
-/// It must point to the tiles of a step.
-#[inline(always)]
-unsafe fn load_right(right: *const Line, part: usize) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        asm!("tileloadd tmm6, [{b} + {s}]", "tileloadd tmm7, [{b} + {s} + 1024]",
-            b = in(reg) right.add(2 * part * LINES), s = in(reg) 64usize, options(nostack, readonly));
-    }
-}
-
-/// Adds the products of tiles 4 and 5 (if both are there) with 6 and 7 to tiles 0 to 3.
-///
-/// # Safety
-/// Tiles must be set up.
-#[inline(always)]
-unsafe fn multiply_tiles(both: bool) {
-    // SAFETY: by this function's contract.
-    unsafe {
-        asm!(
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            options(nostack, nomem)
-        );
-        if both {
-            asm!(
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                options(nostack, nomem)
-            );
-        }
-    }
-}
-
-/// What the tiles have left of one row of a panel, times a factor.
-///
-/// # Safety
-/// The machine must have AVX-512, and both must point to [`PANEL`] numbers.
-#[inline(always)]
-unsafe fn put_row(sums: *const f32, factor: f32, out: *mut f32, then: Then) {
-    for half in [0, HALF] {
-        // SAFETY: by this function's contract.
-        unsafe {
-            let sum = _mm512_mul_ps(_mm512_set1_ps(factor), _mm512_load_ps(sums.add(half)));
-            let to = out.add(half);
-            let value = match then {
-                Then::Replace => sum,
-                Then::Add => _mm512_add_ps(_mm512_loadu_ps(to), sum),
-                Then::Multiply => _mm512_mul_ps(_mm512_loadu_ps(to), sum),
-            };
-            _mm512_storeu_ps(to, value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arithmetic::matmul::HALF;
     use crate::random::{Purpose, Stream};
 
     #[test]
     fn products_of_parts_equal_the_plain_sum() {
         if !available() {
-            return; // what stands in is tested in `kernel.rs`
+            return; // what stands in is tested in `matmul.rs`
         }
         let mut random = Stream::new(1, Purpose::Weights, 0, 0);
         let mut draw = |n: usize, unit: f32| {
@@ -503,7 +458,17 @@ mod tests {
                     let mut out = vec![vec![2.0; panels * PANEL + 1]; left.rows];
                     let mut places: Vec<&mut [f32]> =
                         out.iter_mut().map(|row| &mut row[..]).collect();
-                    multiply(left, (panels, right, 1.0), (&mut places, then), [&[], &[]]);
+                    let right = RightSide {
+                        panels,
+                        numbers: right,
+                        scale: 1.0,
+                        next: [&[], &[]],
+                    };
+                    let target = Target {
+                        rows: &mut places,
+                        then,
+                    };
+                    multiply(left, right, target);
                     for (r, row) in out.iter().take(rows).enumerate() {
                         for (c, &ours) in row[..panels * PANEL].iter().enumerate() {
                             let exact = match then {
@@ -538,16 +503,20 @@ mod tests {
         let mut left = Left::default();
         left.rows(Parts::Two, STEP, &[&row], DERIVATIVE);
         let mut out = [0.0; PANEL];
-        let right = Right::Panels {
-            depth: 1,
-            numbers: &ones[..PANEL],
+        let right = RightSide {
+            panels: 1,
+            numbers: Right::Panels {
+                depth: 1,
+                numbers: &ones[..PANEL],
+            },
+            scale: up,
+            next: [&[], &[]],
         };
-        multiply(
-            &left,
-            (1, right, up),
-            (&mut [&mut out], Then::Replace),
-            [&[], &[]],
-        );
+        let target = Target {
+            rows: &mut [&mut out],
+            then: Then::Replace,
+        };
+        multiply(&left, right, target);
         assert!(
             out.iter().all(|&sum| (sum / largest - 1.0).abs() < 1e-4),
             "{out:?}"

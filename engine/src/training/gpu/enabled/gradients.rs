@@ -3,9 +3,10 @@
 use crate::error::Result;
 use crate::gpu::enabled::args::LayerArgs;
 use crate::gpu::enabled::circuit::Circuit;
-use crate::gpu::enabled::device_buffers::{Card, Room};
-use crate::gpu::enabled::layout::{Place, wide};
-use crate::gpu::enabled::leaf_level::FirstGradient;
+use crate::gpu::enabled::device_buffers::{Buffer, Gpu};
+use crate::gpu::enabled::kernels::Kernel;
+use crate::gpu::enabled::layout::{Place, padded_channels};
+use crate::gpu::enabled::leaf_level::{FirstGradient, FirstGradientPlan};
 use crate::structure::ClassRows;
 use cudarc::driver::DeviceRepr;
 
@@ -47,12 +48,21 @@ struct GradientArgs {
     rows: i32,
 }
 
-/// What moves: columns of each, its place among the weights, and (first, parts) of its dW among the sums.
-pub(crate) type Moving = Vec<(usize, Place, (usize, usize))>;
+/// Matrices that move.
+pub(crate) struct Moving {
+    /// Columns that are not padding.
+    pub columns: usize,
+    /// Where they lie among the weights.
+    pub place: Place,
+    /// Where their dW starts among the sums.
+    pub sums: usize,
+    /// Into how many parts it is cut.
+    pub parts: usize,
+}
 
 /// One shape of the dW kernel.
 struct Tile {
-    kernel: &'static str,
+    kernel: Kernel,
     threads: u32,
     c: usize,
     a: usize,
@@ -61,35 +71,35 @@ struct Tile {
 
 static TILES: [Tile; 5] = [
     Tile {
-        kernel: "gradient_small",
+        kernel: Kernel::GradientSmall,
         threads: 128,
         c: 32,
         a: 32,
         samples: 16,
     },
     Tile {
-        kernel: "gradient_flat",
+        kernel: Kernel::GradientFlat,
         threads: 256,
         c: 64,
         a: 32,
         samples: 16,
     },
     Tile {
-        kernel: "gradient_large",
+        kernel: Kernel::GradientLarge,
         threads: 256,
         c: 64,
         a: 64,
         samples: 16,
     },
     Tile {
-        kernel: "gradient_tall",
+        kernel: Kernel::GradientTall,
         threads: 256,
         c: 128,
         a: 64,
         samples: 32,
     },
     Tile {
-        kernel: "gradient_huge",
+        kernel: Kernel::GradientHuge,
         threads: 256,
         c: 128,
         a: 128,
@@ -99,14 +109,14 @@ static TILES: [Tile; 5] = [
 
 /// The shape for a matrix: small ones for little work, else as large as the matrix fills.
 fn tile_of(circuit: &Circuit, place: Place) -> usize {
-    let kind = match (place.rows >= 128, place.wide) {
+    let kind = match (place.rows >= 128, place.padded) {
         _ if circuit.rows < 512 => 0,
         (true, 128..) => 4,
         (true, 64..) => 3,
         (_, 33..) => 2,
         _ => 1,
     };
-    if circuit.card.has(TILES[kind].kernel) {
+    if circuit.gpu.has(TILES[kind].kernel) {
         kind
     } else {
         0
@@ -115,15 +125,15 @@ fn tile_of(circuit: &Circuit, place: Place) -> usize {
 
 /// All dW, ready to be computed.
 pub(crate) struct Gradients {
-    sources: Room<Source>,
-    parts: Vec<(&'static Tile, Room<Part>)>,
+    sources: Buffer<Source>,
+    parts: Vec<(&'static Tile, Buffer<Part>)>,
     firsts: Vec<FirstGradient>, // of levels that are computed with their leaves
     /// dW, in the parts of its sums.
-    pub sums: Room<f32>,
+    pub sums: Buffer<f32>,
 }
 
 impl Gradients {
-    pub fn new(circuit: &mut Circuit) -> Result<(Self, Moving)> {
+    pub fn new(circuit: &mut Circuit) -> Result<(Self, Vec<Moving>)> {
         let Cut {
             sources,
             parts,
@@ -131,21 +141,21 @@ impl Gradients {
             moving,
             sums,
         } = Cut::new(circuit)?;
-        let card = &mut circuit.card;
-        let (sources, parts) = (card.keep(&sources)?, keep_parts(card, &parts)?);
+        let gpu = &mut circuit.gpu;
+        let (sources, parts) = (gpu.upload(&sources)?, keep_parts(gpu, &parts)?);
         Ok((
             Self {
                 sources,
                 parts,
                 firsts,
-                sums: card.room(sums)?,
+                sums: gpu.allocate(sums)?,
             },
             moving,
         ))
     }
 
     pub fn launch(&self, circuit: &Circuit, samples: usize) -> Result<()> {
-        let (card, rows) = (&circuit.card, circuit.rows);
+        let (gpu, rows) = (&circuit.gpu, circuit.rows);
         for (tile, parts) in &self.parts {
             let gradient = GradientArgs {
                 sources: self.sources.at,
@@ -153,20 +163,22 @@ impl Gradients {
                 sums: self.sums.at,
                 rows: rows as i32,
             };
-            card.launch(tile.kernel, &gradient, parts.len, tile.threads)?;
+            gpu.launch(tile.kernel.on(parts.len, tile.threads), &gradient)?;
         }
-        self.firsts
-            .iter()
-            .try_for_each(|first| first.launch(circuit, card, samples, self.sums))
+        for first in &self.firsts {
+            let leaf_level = circuit.leaf_level(first.tree, rows, samples);
+            leaf_level.gradient(first, self.sums)?;
+        }
+        Ok(())
     }
 }
 
-fn keep_parts(card: &mut Card, parts: &[Vec<Part>; 5]) -> Result<Vec<(&'static Tile, Room<Part>)>> {
+fn keep_parts(gpu: &mut Gpu, parts: &[Vec<Part>; 5]) -> Result<Vec<(&'static Tile, Buffer<Part>)>> {
     let used = TILES
         .iter()
         .zip(parts)
         .filter(|(_, parts)| !parts.is_empty());
-    used.map(|(tile, parts)| Ok((tile, card.keep(parts)?)))
+    used.map(|(tile, parts)| Ok((tile, gpu.upload(parts)?)))
         .collect()
 }
 
@@ -176,7 +188,7 @@ struct Cut {
     sources: Vec<Source>,
     parts: [Vec<Part>; 5], // by shape
     firsts: Vec<FirstGradient>,
-    moving: Moving,
+    moving: Vec<Moving>,
     sums: usize, // how many there are
 }
 
@@ -208,9 +220,16 @@ impl Cut {
         );
         let channels = circuit.structure.trees[t].channels(l - 1);
         if below.phi.len == 0 {
-            let (first, parts) = FirstGradient::new(circuit, t, place, self.sums)?;
+            let plan = FirstGradientPlan {
+                tree: t,
+                level,
+                place,
+                sums: self.sums,
+                rows: circuit.rows,
+            };
+            let first = FirstGradient::new(&mut circuit.gpu, &plan)?;
+            self.move_by(channels, place, first.parts);
             self.firsts.push(first);
-            self.move_by(channels, place, parts);
             return Ok(());
         }
         let mut nodes_of = vec![Vec::new(); level.matrices()];
@@ -230,10 +249,10 @@ impl Cut {
             others: stage.others.at,
             factor: 0,
             parent: stage.parent.at,
-            nodes: circuit.card.keep(&nodes_of.concat())?.at,
-            first: circuit.card.keep(&first)?.at,
+            nodes: circuit.gpu.upload(&nodes_of.concat())?.at,
+            first: circuit.gpu.upload(&first)?.at,
             stride: 0,
-            columns: place.wide as i32,
+            columns: place.padded as i32,
         };
         let splits = splits_of(circuit, place, counts.iter().copied().max().unwrap_or(1));
         self.add(circuit, source, place, &counts, splits, 0);
@@ -244,7 +263,10 @@ impl Cut {
     /// The class rows, a stretch of columns for each tree.
     fn add_classes(&mut self, circuit: &mut Circuit) -> Result<()> {
         let (place, classes) = (circuit.places.classes, circuit.structure.classes);
-        let (zero, bounds) = (circuit.card.keep(&[0i32])?, circuit.card.keep(&[0i32, 1])?);
+        let (zero, bounds) = (
+            circuit.gpu.upload(&[0i32])?,
+            circuit.gpu.upload(&[0i32, 1])?,
+        );
         let splits = splits_of(circuit, place, 1);
         for (t, tree) in circuit.trees.iter().enumerate() {
             let top = tree.layers[tree.layers.len() - 1].args();
@@ -253,7 +275,7 @@ impl Cut {
                 above: LayerArgs {
                     dphi: circuit.dpsi.at,
                     real: classes as i32,
-                    wide: wide(classes) as i32,
+                    wide: padded_channels(classes) as i32,
                     ..top
                 },
                 others: 0,
@@ -262,15 +284,15 @@ impl Cut {
                 nodes: zero.at,
                 first: bounds.at,
                 stride: circuit.trees.len() as i32,
-                columns: place.wide as i32,
+                columns: place.padded as i32,
             };
             self.add(circuit, source, place, &[1], splits, circuit.places.left[t]);
         }
-        self.move_by(place.wide, place, splits);
+        self.move_by(place.padded, place, splits);
         Ok(())
     }
 
-    /// The tiles of one source; its matrices have so many nodes each, and its columns start at `left`.
+    /// The tiles of one source; `nodes` are those of each matrix, and its columns start at `left`.
     fn add(
         &mut self,
         circuit: &Circuit,
@@ -300,17 +322,24 @@ impl Cut {
                     a: (a * tile.a) as i32,
                     from: (split * each).min(steps) as i32,
                     until: ((split + 1) * each).min(steps) as i32,
-                    out: (self.sums + split * place.len() + matrix * place.rows * place.wide + left)
-                        as u64,
+                    out: (self.sums
+                        + split * place.len()
+                        + matrix * place.rows * place.padded
+                        + left) as u64,
                 });
             }
         }
         self.sources.push(source);
     }
 
-    /// Says that matrices move by the next sums, in so many parts.
+    /// Notes that matrices move by the next sums, in this many parts.
     fn move_by(&mut self, columns: usize, place: Place, parts: usize) {
-        self.moving.push((columns, place, (self.sums, parts)));
+        self.moving.push(Moving {
+            columns,
+            place,
+            sums: self.sums,
+            parts,
+        });
         self.sums += parts * place.len();
     }
 }
@@ -318,8 +347,8 @@ impl Cut {
 /// Into how many parts the sums of a place are cut: for each level as many blocks as run at once.
 fn splits_of(circuit: &Circuit, place: Place, nodes: usize) -> usize {
     let tile = &TILES[tile_of(circuit, place)];
-    let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.wide.div_ceil(tile.a);
-    (2 * circuit.card.processors() / tiles).clamp(
+    let tiles = place.matrices * place.rows.div_ceil(tile.c) * place.padded.div_ceil(tile.a);
+    (2 * circuit.gpu.processors() / tiles).clamp(
         1,
         (nodes * (circuit.rows / tile.samples)).div_ceil(8).max(1),
     )

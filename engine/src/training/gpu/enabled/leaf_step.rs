@@ -1,11 +1,14 @@
-//! Leaves that learn on the card (`leaves.cu`).
+//! Leaves that learn on the GPU (`leaves.cu`).
 
 use crate::error::Result;
 use crate::gpu::enabled::args::{LeavesArgs, UpdateArgs};
 use crate::gpu::enabled::circuit::Circuit;
-use crate::gpu::enabled::device_buffers::Room;
-use crate::gpu::enabled::layout::wide;
+use crate::gpu::enabled::device_buffers::Buffer;
+use crate::gpu::enabled::kernels::Kernel;
+use crate::gpu::enabled::layout::padded_channels;
+use crate::gpu::enabled::leaf_buffers::LeafBuffers;
 use crate::layers::leaf::{Coordinate, Family};
+use crate::structure::Tree;
 use crate::training::optimizer::Moments;
 use cudarc::driver::DeviceRepr;
 
@@ -39,20 +42,20 @@ struct LearnStep {
 }
 
 /// One tree's leaves.
-pub(crate) struct Learning {
-    logits: Room<f32>,
-    first: Room<f32>,
-    second: Room<f32>,
-    sums: Room<f64>,
-    position_sums: Room<i32>,
-    sum_offset: Room<i32>,
-    member_first: Room<i32>,
-    members: Room<i32>,
+pub(crate) struct LeafStep {
+    logits: Buffer<f32>,
+    first: Buffer<f32>,
+    second: Buffer<f32>,
+    sums: Buffer<f64>,
+    position_sums: Buffer<i32>,
+    sum_offset: Buffer<i32>,
+    member_first: Buffer<i32>,
+    members: Buffer<i32>,
     coordinates: usize,
     floor: f32,
 }
 
-impl Learning {
+impl LeafStep {
     /// `moments` by family, coordinate.
     pub fn new(
         circuit: &mut Circuit,
@@ -61,55 +64,19 @@ impl Learning {
         moments: &[Vec<Moments>],
         floor: f32,
     ) -> Result<Self> {
-        let tree = circuit.structure.trees[t].clone();
-        let (tables, m) = (circuit.trees[t].leaves.tables.len, tree.components);
-        let offsets = circuit.trees[t].leaves.offsets.clone();
-        let (mut logits, mut first, mut second) =
-            (vec![0.0; tables], vec![0.0; tables], vec![0.0; tables]);
-        let (mut sum_offset, mut lengths) = (Vec::new(), Vec::new());
-        let (mut member_first, mut members) = (vec![0i32], Vec::new());
-        for (f, family) in families.iter().enumerate() {
-            let own: Vec<i32> = (0i32..)
-                .zip(&tree.positions)
-                .filter(|(_, p)| p.family as usize == f)
-                .map(|(i, _)| i)
-                .collect();
-            let mut length = 0;
-            for (k, coordinate) in family.coordinates.iter().enumerate() {
-                let at = offsets[f][k];
-                if let Coordinate::Discrete { logits: free } = coordinate {
-                    logits[at..at + free.len()].copy_from_slice(free);
-                }
-                let memory = &moments[f][k];
-                first[at..at + memory.first.len()].copy_from_slice(&memory.first);
-                second[at..at + memory.second.len()].copy_from_slice(&memory.second);
-                sum_offset.push(length);
-                length += match coordinate {
-                    Coordinate::Gaussian { .. } => 3 * m as i32,
-                    Coordinate::Discrete { logits } => logits.len() as i32,
-                };
-                members.extend_from_slice(&own);
-                member_first.push(members.len() as i32);
-            }
-            lengths.push(length);
-        }
-        let mut position_sums = Vec::new();
-        let mut total = 0;
-        for position in &tree.positions {
-            position_sums.push(total);
-            total += lengths[position.family as usize];
-        }
-        let card = &mut circuit.card;
+        let plan = SumPlan::new(&circuit.structure.trees[t], families);
+        let tables = Tables::new(&circuit.trees[t].leaves, families, moments);
+        let gpu = &mut circuit.gpu;
         Ok(Self {
-            logits: card.keep(&logits)?,
-            first: card.keep(&first)?,
-            second: card.keep(&second)?,
-            sums: card.room(total as usize)?,
-            position_sums: card.keep(&position_sums)?,
-            coordinates: sum_offset.len(),
-            sum_offset: card.keep(&sum_offset)?,
-            member_first: card.keep(&member_first)?,
-            members: card.keep(&members)?,
+            logits: gpu.upload(&tables.logits)?,
+            first: gpu.upload(&tables.first)?,
+            second: gpu.upload(&tables.second)?,
+            sums: gpu.allocate(plan.total as usize)?,
+            position_sums: gpu.upload(&plan.position_sums)?,
+            coordinates: plan.sum_offset.len(),
+            sum_offset: gpu.upload(&plan.sum_offset)?,
+            member_first: gpu.upload(&plan.member_first)?,
+            members: gpu.upload(&plan.members)?,
             floor: 0.5 * floor.ln(),
         })
     }
@@ -134,12 +101,10 @@ impl Learning {
     /// Flows of the leaves from their derivatives.
     pub fn flow(&self, circuit: &Circuit, t: usize, samples: usize) -> Result<()> {
         let layer = &circuit.trees[t].layers[0];
-        let numbers = layer.nodes * circuit.rows * wide(layer.channels);
-        circuit.card.launch(
-            "leaf_flow",
+        let numbers = layer.nodes * circuit.rows * padded_channels(layer.channels);
+        circuit.gpu.launch(
+            Kernel::LeafFlow.on(numbers.div_ceil(256), 256),
             &self.args(circuit, t, samples),
-            numbers.div_ceil(256),
-            256,
         )
     }
 
@@ -153,17 +118,13 @@ impl Learning {
     ) -> Result<()> {
         let learn = self.args(circuit, t, samples);
         let threads = (circuit.trees[t].layers[0].channels.next_multiple_of(32) as u32).min(256);
-        circuit.card.launch(
-            "leaf_sums",
+        circuit.gpu.launch(
+            Kernel::LeafSums.on(circuit.trees[t].layers[0].nodes, threads),
             &learn,
-            circuit.trees[t].layers[0].nodes,
-            threads,
         )?;
-        circuit.card.launch(
-            "leaf_update",
+        circuit.gpu.launch(
+            Kernel::LeafUpdate.on(self.coordinates, threads),
             &LearnStep { learn, update },
-            self.coordinates,
-            threads,
         )
     }
 
@@ -175,10 +136,10 @@ impl Learning {
         families: &mut [Family],
         moments: &mut [Vec<Moments>],
     ) -> Result<()> {
-        let card = &circuit.card;
+        let gpu = &circuit.gpu;
         let leaves = &circuit.trees[t].leaves;
-        let (tables, logits) = (card.fetch(leaves.tables)?, card.fetch(self.logits)?);
-        let (first, second) = (card.fetch(self.first)?, card.fetch(self.second)?);
+        let (tables, logits) = (gpu.fetch(leaves.tables)?, gpu.fetch(self.logits)?);
+        let (first, second) = (gpu.fetch(self.first)?, gpu.fetch(self.second)?);
         for (f, family) in families.iter_mut().enumerate() {
             let m = family.components;
             for (k, coordinate) in family.coordinates.iter_mut().enumerate() {
@@ -201,5 +162,81 @@ impl Learning {
             }
         }
         Ok(())
+    }
+}
+
+/// Where sums over samples lie, and which positions add to them.
+#[derive(Default)]
+struct SumPlan {
+    sum_offset: Vec<i32>, // by coordinate of all families: its sums within those of a position
+    member_first: Vec<i32>, // by coordinate: the first of its positions among `members`; and the end
+    members: Vec<i32>,      // positions
+    position_sums: Vec<i32>, // by position: where its sums start
+    total: i32,
+}
+
+impl SumPlan {
+    fn new(tree: &Tree, families: &[Family]) -> Self {
+        let mut plan = Self {
+            member_first: vec![0],
+            ..Self::default()
+        };
+        let lengths = families.iter().enumerate();
+        let lengths: Vec<i32> = lengths
+            .map(|(f, family)| plan.add_family(tree, f, family))
+            .collect();
+        for position in &tree.positions {
+            plan.position_sums.push(plan.total);
+            plan.total += lengths[position.family as usize];
+        }
+        plan
+    }
+
+    /// Returns how many sums a position of the family has.
+    fn add_family(&mut self, tree: &Tree, f: usize, family: &Family) -> i32 {
+        let own = (0i32..).zip(&tree.positions);
+        let own = own.filter(|(_, position)| position.family as usize == f);
+        let own: Vec<i32> = own.map(|(i, _)| i).collect();
+        let mut length = 0;
+        for coordinate in &family.coordinates {
+            self.sum_offset.push(length);
+            length += match coordinate {
+                Coordinate::Gaussian { .. } => 3 * tree.components as i32,
+                Coordinate::Discrete { logits } => logits.len() as i32,
+            };
+            self.members.extend_from_slice(&own);
+            self.member_first.push(self.members.len() as i32);
+        }
+        length
+    }
+}
+
+/// Free parameters and the rule's memory, laid out as the tables of densities are.
+struct Tables {
+    logits: Vec<f32>,
+    first: Vec<f32>,
+    second: Vec<f32>,
+}
+
+impl Tables {
+    fn new(leaves: &LeafBuffers, families: &[Family], moments: &[Vec<Moments>]) -> Self {
+        let zeros = || vec![0.0; leaves.tables.len];
+        let mut tables = Self {
+            logits: zeros(),
+            first: zeros(),
+            second: zeros(),
+        };
+        for (f, family) in families.iter().enumerate() {
+            for (k, coordinate) in family.coordinates.iter().enumerate() {
+                let at = leaves.offsets[f][k];
+                if let Coordinate::Discrete { logits } = coordinate {
+                    tables.logits[at..at + logits.len()].copy_from_slice(logits);
+                }
+                let Moments { first, second, .. } = &moments[f][k];
+                tables.first[at..at + first.len()].copy_from_slice(first);
+                tables.second[at..at + second.len()].copy_from_slice(second);
+            }
+        }
+        tables
     }
 }

@@ -1,70 +1,85 @@
-//! A training run on a card. A step is one recorded graph; the host sends, for some steps ahead, which rows they take
-//! and the numbers of the rule, and fetches losses when somebody wants to see them.
+//! A training run on a GPU. A step is one recorded graph. The host sends, for some steps ahead, which rows they take
+//! and the numbers of the rule, and fetches losses when they are to be reported.
 
 use crate::device::Precision;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::gpu::enabled::args::{
     Cost, Dropping, FillArgs, FinishArgs, Numbers, RootArgs, RowsArgs, UpdateArgs,
 };
-use crate::gpu::enabled::circuit::{Circuit, Climb};
-use crate::gpu::enabled::device_buffers::{Graph, Room};
-use crate::gpu::enabled::layout::{Place, mixing_of, padded_rows};
-use crate::layers::weights::{Prepared, Weights};
+use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
+use crate::gpu::enabled::device_buffers::{Buffer, Gpu, Graph};
+use crate::gpu::enabled::kernels::Kernel;
+use crate::gpu::enabled::layout::padded_rows;
+use crate::layers::weights::Prepared;
 use crate::model::Model;
-use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
-use crate::training::gpu::enabled::byte_codes::codes;
+use crate::training::gpu::enabled::data_rows::{DataRows, RowAddresses};
+use crate::training::gpu::enabled::dropping::{drop_buffers, smooth_channels};
 use crate::training::gpu::enabled::gradients::{Gradients, Moving};
-use crate::training::gpu::enabled::leaf_step::Learning;
-use crate::training::gpu::enabled::underflow::Guarding;
+use crate::training::gpu::enabled::leaf_step::LeafStep;
+use crate::training::gpu::enabled::underflow::UnderflowGuard;
 use crate::training::loss::{Loss, share_of};
-use crate::training::optimizer::{Moments, Rule, Step};
+use crate::training::optimizer::{Rule, Step};
 use crate::training::settings::Settings;
 use std::collections::HashMap;
 
 /// Steps sent at once, at most.
 const SLOTS: usize = 64;
-/// Numbers of rows that are sent ahead where the data do not stay on the card, at most.
+/// Numbers of rows that are sent ahead where the data do not stay on the GPU, at most.
 const STAGED: usize = 1 << 26;
 
-/// Rows of data on the card.
-#[derive(Clone, Copy)]
-struct Values {
-    values: u64,
-    codes: u64,
-    labels: u64,
-    weights: u64,
+/// What the steps that were sent read and write.
+struct StepBuffers {
+    numbers: Buffer<Numbers>, // by step
+    picks: Buffer<u32>,       // by step, row
+    clock: Buffer<u32>,       // the step that runs
+    label: Buffer<i32>,       // by row of the batch, as the next three
+    weight: Buffer<f32>,
+    cost: Buffer<Cost>,
+    rechecked: Buffer<u8>,
+    costs: Buffer<Cost>, // by step
 }
 
-/// Addresses and rooms of rows that are sent step by step: values, labels, weights.
-type Staged = (Values, Room<f32>, Room<i64>, Room<f32>);
+impl StepBuffers {
+    fn new(gpu: &mut Gpu, batch: usize, rows: usize) -> Result<Self> {
+        Ok(Self {
+            numbers: gpu.allocate(SLOTS)?,
+            picks: gpu.allocate(SLOTS * batch)?,
+            clock: gpu.allocate(1)?,
+            label: gpu.allocate(rows)?,
+            weight: gpu.allocate(rows)?,
+            cost: gpu.allocate(rows)?,
+            rechecked: gpu.allocate(rows)?,
+            costs: gpu.allocate(SLOTS)?,
+        })
+    }
+}
 
-/// A run on a card.
-pub struct Training {
-    circuit: Circuit,
-    settings: Settings,
+/// [`Placing`] on the GPU.
+struct PlacingBuffers {
+    places: Buffer<i32>,
+    offset: Buffer<f32>,
+    scale: Buffer<f32>,
+    shifts: usize,
+}
+
+/// A training run on a GPU.
+pub struct GpuTraining {
+    pub(super) circuit: Circuit,
+    pub(super) settings: Settings,
     width: usize,
-    first: Room<f32>,
-    second: Room<f32>,
-    numbers: Room<Numbers>,
-    picks: Room<u32>,
-    clock: Room<u32>,
-    label: Room<i32>,
-    weight: Room<f32>,
-    cost: Room<Cost>,
-    costs: Room<Cost>,
-    doubtful: Room<u8>,
-    codes: Room<f32>,
-    placing: (Room<i32>, Room<f32>, Room<f32>, usize), // places, offset, scale, shifts
-    dropping: Room<Dropping>,
-    smooth: Room<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
+    pub(super) first: Buffer<f32>,
+    pub(super) second: Buffer<f32>,
+    buffers: StepBuffers,
+    placing: PlacingBuffers,
+    dropping: Buffer<Dropping>,
+    smooth: Buffer<u8>, // by channel of an image that is turned: whether it is interpolated; nothing where none is
     gradients: Gradients,
-    moving: Room<RowsArgs>,
+    moving: Buffer<RowsArgs>,
     moving_rows: usize,
-    guard: Guarding,
-    leaves: Vec<Learning>, // by tree; empty where leaves stay as they are
-    staged: Option<Staged>,
-    resident: Option<Values>,
+    guard: UnderflowGuard,
+    pub(super) leaves: Vec<LeafStep>, // by tree; empty where leaves stay as they are
+    data_rows: DataRows,
     graphs: HashMap<u64, Graph>, // by where values lie
     slots: usize,                // sent and not yet looked at
 }
@@ -79,8 +94,8 @@ pub struct Placing<'a> {
     pub scale: &'a [f32],
 }
 
-impl Training {
-    /// Puts a run on a card.
+impl GpuTraining {
+    /// Puts a run on a GPU.
     pub fn new(
         device: (usize, Precision),
         model: &Model,
@@ -89,57 +104,48 @@ impl Training {
         placing: &Placing<'_>,
     ) -> Result<Self> {
         let s = &model.structure;
-        let keep = (true, settings.leaf_rate > 0.0);
-        let mut circuit = Circuit::new(
-            device,
-            s,
-            &model.weights,
+        let host = HostModel {
+            structure: s,
+            weights: &model.weights,
             prepared,
-            &model.log_prior,
-            settings.batch,
-            keep,
-        )?;
+            log_prior: &model.log_prior,
+        };
+        let abilities = Abilities {
+            backward: true,
+            leaves: settings.leaf_rate > 0.0,
+        };
+        let mut circuit = Circuit::new(device, host, settings.batch, abilities)?;
         let (rows, total, width) = (circuit.rows, circuit.places.total, s.width());
-        let dropping = drop_rooms(&mut circuit, settings)?;
+        let dropping = drop_buffers(&mut circuit, settings)?;
         circuit.set_top_layers()?;
-        let guard = Guarding::new(&mut circuit, settings.batch)?;
+        let guard = UnderflowGuard::new(&mut circuit, settings.batch)?;
         let (gradients, moving) = Gradients::new(&mut circuit)?;
-        let card = &mut circuit.card;
-        let shifts = placing.places.len() / width;
+        let gpu = &mut circuit.gpu;
         let mut training = Self {
-            first: card.room(total)?,
-            second: card.room(total)?,
-            numbers: card.room(SLOTS)?,
-            picks: card.room(SLOTS * settings.batch)?,
-            clock: card.room(1)?,
-            label: card.room(rows)?,
-            weight: card.room(rows)?,
-            cost: card.room(rows)?,
-            costs: card.room(SLOTS)?,
-            doubtful: card.room(rows)?,
-            codes: card.room(256)?,
-            placing: (
-                card.keep(placing.places)?,
-                card.keep(placing.offset)?,
-                card.keep(placing.scale)?,
-                shifts,
-            ),
-            dropping: card.keep(&dropping)?,
+            first: gpu.allocate(total)?,
+            second: gpu.allocate(total)?,
+            buffers: StepBuffers::new(gpu, settings.batch, rows)?,
+            data_rows: DataRows::new(gpu, width)?,
+            placing: PlacingBuffers {
+                places: gpu.upload(placing.places)?,
+                offset: gpu.upload(placing.offset)?,
+                scale: gpu.upload(placing.scale)?,
+                shifts: placing.places.len() / width,
+            },
+            dropping: gpu.upload(&dropping)?,
             smooth: if settings.turns() {
-                card.keep(&smooth_channels(s))?
+                gpu.upload(&smooth_channels(s))?
             } else {
-                Room::none()
+                Buffer::none()
             },
             gradients,
-            moving: Room::none(),
+            moving: Buffer::none(),
             moving_rows: moving
                 .iter()
-                .map(|(_, place, _)| place.matrices * place.rows)
+                .map(|all| all.place.matrices * all.place.rows)
                 .sum(),
             guard,
             leaves: Vec::new(),
-            staged: None,
-            resident: None,
             graphs: HashMap::new(),
             slots: 0,
             settings: settings.clone(),
@@ -150,163 +156,61 @@ impl Training {
         Ok(training)
     }
 
-    /// Tells the update kernel what moves. Of each: columns, place, and (first, parts) of its sums.
-    fn set_moving(&mut self, moving: &Moving) -> Result<()> {
-        let mut before = 0;
-        let mut rows = |&(real, place, (sums, parts)): &(usize, Place, (usize, usize))| {
-            before += place.matrices * place.rows;
-            RowsArgs {
-                weights: self.circuit.weights.part(place.first, place.len()).at,
-                first: self.first.part(place.first, place.len()).at,
-                second: self.second.part(place.first, place.len()).at,
-                rounded: self
-                    .circuit
-                    .rounded
-                    .map_or(0, |all| all.part(place.first, place.len()).at),
-                sums: self.gradients.sums.part(sums, parts * place.len()).at,
-                counts: self.guard.counts.part(place.first, place.len()).at,
-                stride: place.len() as u64,
-                rows: (place.matrices * place.rows) as i32,
-                real: real as i32,
-                wide: place.wide as i32,
-                parts: parts as i32,
-                before: (before - place.matrices * place.rows) as i32,
-                padding: 0,
-            }
-        };
-        let all: Vec<RowsArgs> = moving.iter().map(&mut rows).collect();
-        self.moving = self.circuit.card.keep(&all)?;
-        Ok(())
-    }
-
-    /// Puts the rule's memory on the card.
-    pub fn set_memory<'a>(
-        &self,
-        weights: &Weights,
-        moments: impl Fn(Option<(usize, usize)>) -> &'a Moments,
-    ) -> Result<()> {
-        let (places, s) = (&self.circuit.places, &self.circuit.structure);
-        let at = |which, m, c, a| mixing_of(weights, which).place(m, c, a);
-        let first = places.gather(s, |which, m, c, a| moments(which).first[at(which, m, c, a)]);
-        let second = places.gather(s, |which, m, c, a| {
-            moments(which).second[at(which, m, c, a)]
-        });
-        self.circuit.card.send(self.first, &first)?;
-        self.circuit.card.send(self.second, &second)
-    }
-
-    /// Lets leaves learn. `moments` by tree, family, coordinate.
-    pub fn learn_leaves(&mut self, weights: &Weights, moments: &[Vec<Vec<Moments>>]) -> Result<()> {
-        let floor = self.settings.leaves.floor;
-        for (t, tree) in weights.trees.iter().enumerate().take(moments.len()) {
-            self.leaves.push(Learning::new(
-                &mut self.circuit,
-                t,
-                &tree.families,
-                &moments[t],
-                floor,
-            )?);
+    /// Tells the update kernel what moves.
+    fn set_moving(&mut self, moving: &[Moving]) -> Result<()> {
+        let (mut all, mut before) = (Vec::with_capacity(moving.len()), 0);
+        for own in moving {
+            all.push(self.rows_args(own, before));
+            before += own.place.matrices * own.place.rows;
         }
+        self.moving = self.circuit.gpu.upload(&all)?;
         Ok(())
     }
 
-    /// Brings leaves and their memory back.
-    pub fn fetch_leaves(
-        &self,
-        weights: &mut Weights,
-        moments: &mut [Vec<Vec<Moments>>],
-    ) -> Result<()> {
-        for (t, leaves) in self.leaves.iter().enumerate() {
-            leaves.fetch(
-                &self.circuit,
-                t,
-                &mut weights.trees[t].families,
-                &mut moments[t],
-            )?;
+    /// Rows that move, with this many before them.
+    fn rows_args(&self, own: &Moving, before: usize) -> RowsArgs {
+        let (place, circuit) = (own.place, &self.circuit);
+        let at = |buffer: Buffer<f32>| buffer.part(place.first, place.len()).at;
+        let sums = self.gradients.sums.part(own.sums, own.parts * place.len());
+        RowsArgs {
+            weights: at(circuit.weights),
+            first: at(self.first),
+            second: at(self.second),
+            rounded: circuit.rounded.map_or(0, at),
+            sums: sums.at,
+            counts: at(self.guard.counts),
+            stride: place.len() as u64,
+            rows: (place.matrices * place.rows) as i32,
+            real: own.columns as i32,
+            wide: place.padded as i32,
+            parts: own.parts as i32,
+            before: before as i32,
+            padding: 0,
         }
-        Ok(())
     }
 
-    /// W, first and second moments, through `each(tree and level, place in the panels, W, first, second)`.
-    pub fn fetch(
-        &self,
-        weights: &Weights,
-        mut each: impl FnMut(Option<(usize, usize)>, usize, [f32; 3]),
-    ) -> Result<()> {
-        let (circuit, card) = (&self.circuit, &self.circuit.card);
-        let (w, first, second) = (
-            card.fetch(circuit.weights)?,
-            card.fetch(self.first)?,
-            card.fetch(self.second)?,
-        );
-        circuit
-            .places
-            .for_each(&circuit.structure, |at, which, m, c, a| {
-                each(
-                    which,
-                    mixing_of(weights, which).place(m, c, a),
-                    [w[at], first[at], second[at]],
-                );
-            });
-        Ok(())
-    }
-
-    /// Bytes of activations: all, and what of them the way down reads.
+    /// Bytes of activations: all, and what of them the backward pass reads.
     pub fn activation_bytes(&self) -> (usize, usize) {
         self.circuit.activation_bytes()
     }
 
-    /// Keeps the data on the card if they fit there and into `most` bytes, as bytes where they have at most 256 different
-    /// values.
-    pub fn keep_data(&mut self, data: &Data<'_>, most: usize) -> Result<()> {
-        self.forget_data();
-        let card = &mut self.circuit.card;
-        let coded = codes(data.values);
-        let bytes = if coded.is_some() {
-            data.values.len()
-        } else {
-            4 * data.values.len()
-        };
-        let all = bytes + (data.labels.len() + data.weights.len()) * 8;
-        if all > most || all + (1 << 28) > card.free()? {
-            return Ok(()); // they will be sent as they are needed
-        }
-        let labels = if data.labels.is_empty() {
-            0
-        } else {
-            card.keep(data.labels)?.at
-        };
-        let weights = if data.weights.is_empty() {
-            0
-        } else {
-            card.keep(data.weights)?.at
-        };
-        let (values, codes) = match coded {
-            Some((bytes, table)) => {
-                card.send(self.codes, &table)?;
-                (card.keep(&bytes)?.at, self.codes.at)
-            }
-            None => (card.keep(data.values)?.at, 0),
-        };
-        self.resident = Some(Values {
-            values,
-            codes,
-            labels,
-            weights,
-        });
-        Ok(())
+    /// Keeps the data on the GPU if they fit there and into `max_bytes`.
+    pub fn keep_data(&mut self, data: &Data<'_>, max_bytes: usize) -> Result<()> {
+        self.data_rows
+            .keep_all(&mut self.circuit.gpu, data, max_bytes)
     }
 
     /// Rows are sent as they are needed from now on.
     pub fn forget_data(&mut self) {
-        self.resident = None;
+        self.data_rows.forget();
     }
 
     /// Steps that can be sent at once.
-    pub fn most(&self) -> usize {
-        match self.resident {
-            Some(_) => SLOTS,
-            None => (STAGED / (self.settings.batch * self.width)).clamp(1, SLOTS),
+    pub fn max_steps(&self) -> usize {
+        if self.data_rows.resident.is_some() {
+            SLOTS
+        } else {
+            (STAGED / (self.settings.batch * self.width)).clamp(1, SLOTS)
         }
     }
 
@@ -324,30 +228,37 @@ impl Training {
             .zip(step..)
             .map(|(rows, step)| self.numbers_of(step, rows.iter().map(weight_of).sum()))
             .collect();
-        let card = &self.circuit.card;
-        card.send(self.numbers, &numbers)?;
-        card.send(self.clock, &[0])?;
-        let values = match self.resident {
+        let max_rows = self.max_steps() * batch;
+        let gpu = &mut self.circuit.gpu;
+        gpu.send(self.buffers.numbers, &numbers)?;
+        gpu.send(self.buffers.clock, &[0])?;
+        let values = match self.data_rows.resident {
             Some(values) => {
-                card.send(self.picks, picks)?;
+                gpu.send(self.buffers.picks, picks)?;
                 values
             }
-            None => self.stage(data, picks)?,
+            None => {
+                gpu.send(self.buffers.picks, &Vec::from_iter(0..picks.len() as u32))?;
+                self.data_rows.stage(gpu, data, picks, max_rows)?
+            }
         };
         if !self.graphs.contains_key(&values.values) {
-            let graph = self.circuit.card.record(|_| self.step(values))?;
+            let graph = self.circuit.gpu.record(|_| self.step(values))?;
             self.graphs.insert(values.values, graph);
         }
         if let Some(graph) = self.graphs.get_mut(&values.values) {
-            (0..count).try_for_each(|_| self.circuit.card.replay(graph))?;
+            (0..count).try_for_each(|_| self.circuit.gpu.replay(graph))?;
         }
         self.slots = count;
         Ok(())
     }
 
-    /// Losses of the steps queued last, and how many of their samples were doubtful.
+    /// Losses of the steps queued last, and how many of their samples were rechecked.
     pub fn losses(&self) -> Result<Vec<(Loss, usize)>> {
-        let costs = self.circuit.card.fetch(self.costs.part(0, self.slots))?;
+        let costs = self
+            .circuit
+            .gpu
+            .fetch(self.buffers.costs.part(0, self.slots))?;
         let loss = |cost: &Cost| Loss {
             discriminative: cost.discriminative,
             generative: cost.generative,
@@ -378,66 +289,31 @@ impl Training {
         }
     }
 
-    /// Sends the rows themselves.
-    fn stage(&mut self, data: &Data<'_>, picks: &[u32]) -> Result<Values> {
-        let (width, most) = (self.width, self.most() * self.settings.batch);
-        if self.staged.is_none() {
-            let card = &mut self.circuit.card;
-            let (values, labels, weights) =
-                (card.room(most * width)?, card.room(most)?, card.room(most)?);
-            let addresses = Values {
-                values: values.at,
-                codes: 0,
-                labels: labels.at,
-                weights: weights.at,
-            };
-            self.staged = Some((addresses, values, labels, weights));
-        }
-        let Some((addresses, values, labels, weights)) = self.staged else {
-            return Err(Error::Device("no room for rows".into()));
-        };
-        let row = |&row: &u32| &data.values[row as usize * width..][..width];
-        let rows: Vec<f32> = picks.iter().flat_map(row).copied().collect();
-        let own_labels: Vec<i64> = picks.iter().map(|&row| data.label(row as usize)).collect();
-        let own_weights: Vec<f32> = picks
-            .iter()
-            .map(|&r| data.weights.get(r as usize).copied().unwrap_or(1.0))
-            .collect();
-        let card = &self.circuit.card;
-        card.send(values, &rows)?;
-        card.send(labels, &own_labels)?;
-        card.send(weights, &own_weights)?;
-        card.send(self.picks, &Vec::from_iter(0..picks.len() as u32))?;
-        Ok(addresses)
-    }
-
     /// One step.
-    fn step(&self, values: Values) -> Result<()> {
-        let (circuit, card, settings) = (&self.circuit, &self.circuit.card, &self.settings);
+    fn step(&self, values: RowAddresses) -> Result<()> {
+        let (circuit, gpu, settings) = (&self.circuit, &self.circuit.gpu, &self.settings);
         let (samples, rows) = (settings.batch, padded_rows(settings.batch));
         let threads = if rows > 2048 { 128 } else { 256 }; // fewer where more blocks wait for memory at once
-        card.launch(
-            "fill",
+        gpu.launch(
+            Kernel::Fill.on(rows, threads),
             &self.fill_args(values, samples, rows),
-            rows,
-            threads,
         )?;
         let to_leaves = !self.leaves.is_empty();
-        circuit.climb(
+        circuit.forward(
             samples,
-            Climb {
+            ForwardOutputs {
                 dense: false,
                 leaves: to_leaves,
                 others: true,
             },
         )?;
         let root = RootArgs {
-            label: self.label.at,
-            weight: self.weight.at,
-            numbers: self.numbers.at,
-            clock: self.clock.at,
-            cost: self.cost.at,
-            doubtful: self.doubtful.at,
+            label: self.buffers.label.at,
+            weight: self.buffers.weight.at,
+            numbers: self.buffers.numbers.at,
+            clock: self.buffers.clock.at,
+            cost: self.buffers.cost.at,
+            doubtful: self.buffers.rechecked.at,
             seeds: 0,
             beta: settings.generative,
             down: 1,
@@ -445,52 +321,49 @@ impl Training {
             ..circuit.root_args(samples)
         };
         circuit.root(&root)?;
-        circuit.descend(samples, to_leaves)?;
+        circuit.backward(samples, to_leaves)?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.flow(circuit, t, samples)?;
         }
         self.guard.launch(circuit, &root, to_leaves)?;
         self.gradients.launch(circuit, samples)?;
-        card.launch(
-            "update",
+        gpu.launch(
+            Kernel::Update.on(self.moving_rows.div_ceil(8), 256),
             &self.update_args(),
-            self.moving_rows.div_ceil(8),
-            256,
         )?;
         for (t, leaves) in self.leaves.iter().enumerate() {
             leaves.step(circuit, t, samples, self.update_args())?;
         }
         let finish = FinishArgs {
-            cost: self.cost.at,
-            sums: self.costs.at,
-            clock: self.clock.at,
+            cost: self.buffers.cost.at,
+            sums: self.buffers.costs.at,
+            clock: self.buffers.clock.at,
             samples: samples as i32,
         };
-        card.launch("finish", &finish, 1, 1024)
+        gpu.launch(Kernel::Finish.on(1, 1024), &finish)
     }
 
-    fn fill_args(&self, values: Values, samples: usize, rows: usize) -> FillArgs {
+    fn fill_args(&self, values: RowAddresses, samples: usize, rows: usize) -> FillArgs {
         let (circuit, settings) = (&self.circuit, &self.settings);
-        let (places, offset, scale, shifts) = self.placing;
         let image = circuit
             .structure
             .frame
             .as_ref()
             .map_or((0, 0, 0), |f| (f.height, f.width, f.channels));
         FillArgs {
-            clock: self.clock.at,
-            numbers: self.numbers.at,
-            picks: self.picks.at,
+            clock: self.buffers.clock.at,
+            numbers: self.buffers.numbers.at,
+            picks: self.buffers.picks.at,
             values: values.values,
             codes: values.codes,
-            places: places.at,
-            offset: offset.at,
-            scale: scale.at,
+            places: self.placing.places.at,
+            offset: self.placing.offset.at,
+            scale: self.placing.scale.at,
             labels: values.labels,
             weights: values.weights,
             frame: circuit.frame.at,
-            label: self.label.at,
-            weight: self.weight.at,
+            label: self.buffers.label.at,
+            weight: self.buffers.weight.at,
             tops: circuit.tops.at,
             dropping: self.dropping.at,
             smooth: self.smooth.at,
@@ -503,7 +376,7 @@ impl Training {
             frame_len: circuit.structure.frame_len() as i32,
             samples: samples as i32,
             rows: rows as i32,
-            shifts: shifts as i32,
+            shifts: self.placing.shifts as i32,
             droppings: self.dropping.len as i32,
             varied: settings.drop_varied.into(),
             image_height: image.0 as i32,
@@ -520,8 +393,8 @@ impl Training {
         };
         UpdateArgs {
             all: self.moving.at,
-            numbers: self.numbers.at,
-            clock: self.clock.at,
+            numbers: self.buffers.numbers.at,
+            clock: self.buffers.clock.at,
             guarded: self.guard.guarded.at,
             guard_stride: self.circuit.places.total as u64,
             beta1,
@@ -532,39 +405,4 @@ impl Training {
             guards: self.guard.blocks as i32,
         }
     }
-}
-
-/// Of each channel of an image, whether its numbers are interpolated when it is turned.
-fn smooth_channels(s: &Structure) -> Vec<u8> {
-    let channels = s.frame.as_ref().map_or(0, |frame| frame.channels);
-    s.row_kinds()[..channels]
-        .iter()
-        .map(|&kind| (kind == Kind::Gaussian).into())
-        .collect()
-}
-
-/// Room for the masks of layers that training sums out, and how to draw them.
-fn drop_rooms(circuit: &mut Circuit, settings: &Settings) -> Result<Vec<Dropping>> {
-    let (mut all, mut first) = (Vec::new(), 0);
-    let rows = circuit.rows;
-    for tree in &mut circuit.trees {
-        for (l, &p) in settings
-            .drop_nodes
-            .iter()
-            .enumerate()
-            .filter(|(l, p)| **p > 0.0 && *l < tree.layer_of.len())
-        {
-            let layer = &mut tree.layers[tree.layer_of[l]];
-            layer.drop = circuit.card.room(layer.nodes * rows)?;
-            let below = p * 4_294_967_296.0;
-            all.push(Dropping {
-                drop: layer.drop.at,
-                below,
-                first,
-                nodes: layer.nodes as i32,
-            });
-            first += layer.nodes as i32;
-        }
-    }
-    Ok(all)
 }

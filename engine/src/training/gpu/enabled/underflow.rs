@@ -3,11 +3,12 @@
 use crate::error::Result;
 use crate::gpu::enabled::args::{LeavesArgs, RootArgs};
 use crate::gpu::enabled::circuit::Circuit;
-use crate::gpu::enabled::device_buffers::Room;
+use crate::gpu::enabled::device_buffers::Buffer;
+use crate::gpu::enabled::kernels::Kernel;
 use crate::structure::Tree;
 use cudarc::driver::DeviceRepr;
 
-/// Bytes that the guard may take of the card, at most; a block of it needs room for one sample and for all counts.
+/// Bytes that the guard may take of the gpu, at most; a block of it needs buffer for one sample and for all counts.
 const MOST_BYTES: usize = 4 << 30;
 
 // SAFETY: plain numbers and addresses, the same fields in the same order as in the kernel.
@@ -63,21 +64,21 @@ pub(crate) struct GuardArgs {
     to_leaves: i32,
 }
 
-/// The guard's rooms.
-pub(crate) struct Guarding {
-    trees: Room<GuardTree>,
-    layers: Room<GuardLayer>,
-    scratch: Room<f64>,
+/// What the guard kernel works in.
+pub(crate) struct UnderflowGuard {
+    trees: Buffer<GuardTree>,
+    layers: Buffer<GuardLayer>,
+    scratch: Buffer<f64>,
     /// (blocks, all weights): flows of the samples that a block computed again.
-    pub counts: Room<f32>,
+    pub counts: Buffer<f32>,
     /// (blocks): whether it did.
-    pub guarded: Room<i32>,
+    pub guarded: Buffer<i32>,
     offsets: [u64; 3], // tops, log_root, seeds
     stride: usize,
     pub blocks: usize,
 }
 
-impl Guarding {
+impl UnderflowGuard {
     /// Masks of dropped nodes must be there already.
     pub fn new(circuit: &mut Circuit, samples: usize) -> Result<Self> {
         let mut used = 0;
@@ -102,18 +103,18 @@ impl Guarding {
                 padding: 0,
             });
         }
-        let (columns, classes) = (circuit.places.classes.wide, circuit.structure.classes);
+        let (columns, classes) = (circuit.places.classes.padded, circuit.structure.classes);
         let offsets = [take(2 * columns), take(classes), take(classes)];
         let total = circuit.places.total;
-        let most = MOST_BYTES.min(circuit.card.free()? / 8) / (8 * used + 4 * total);
-        let blocks = most.clamp(1, samples.min(circuit.card.processors()));
-        let card = &mut circuit.card;
+        let most = MOST_BYTES.min(circuit.gpu.free()? / 8) / (8 * used + 4 * total);
+        let blocks = most.clamp(1, samples.min(circuit.gpu.processors()));
+        let gpu = &mut circuit.gpu;
         Ok(Self {
-            trees: card.keep(&trees)?,
-            layers: card.keep(&layers)?,
-            scratch: card.room(blocks * used)?,
-            counts: card.room(blocks * total)?,
-            guarded: card.room(blocks)?,
+            trees: gpu.upload(&trees)?,
+            layers: gpu.upload(&layers)?,
+            scratch: gpu.allocate(blocks * used)?,
+            counts: gpu.allocate(blocks * total)?,
+            guarded: gpu.allocate(blocks)?,
             offsets,
             stride: used,
             blocks,
@@ -137,7 +138,9 @@ impl Guarding {
             seeds,
             to_leaves: i32::from(to_leaves),
         };
-        circuit.card.launch("guard", &args, self.blocks, 256)
+        circuit
+            .gpu
+            .launch(Kernel::Guard.on(self.blocks, 256), &args)
     }
 }
 
@@ -183,12 +186,12 @@ fn guard_layer(
         made.psi = take(nodes * level.channels);
         made.weights = circuit.weights.part(place.first, place.len()).at;
         made.matrix = circuit.trees[t].matrix[l].at;
-        made.first = circuit.card.keep(&first)?.at;
-        made.children = circuit.card.keep(&children)?.at;
+        made.first = circuit.gpu.upload(&first)?.at;
+        made.children = circuit.gpu.upload(&children)?.at;
         made.counts = place.first as u64;
         made.above_nodes = level.children.len() as i32;
         made.above_channels = level.channels as i32;
-        made.wide = place.wide as i32;
+        made.wide = place.padded as i32;
     }
     Ok(made)
 }
