@@ -4,17 +4,13 @@ mod random_models;
 
 use proptest::prelude::*;
 use random_models::Draw;
-use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::underflow::ScoreGuard;
-use sumout::layers::mixing::Mixing;
-use sumout::layers::mixing_gradient::Scratch;
-use sumout::layers::weights::Prepared;
+use sumout::internals::{
+    Activations, CHUNK, Dropped, Keep, Learned, Mixing, Moments, Prepared, ScoreGuard, Scratch,
+    Step, words,
+};
 use sumout::reference::{self, LogWeights};
-use sumout::rows::active_nodes::Dropped;
-use sumout::rows::batch::{CHUNK, words};
 use sumout::structure::Structure;
-use sumout::training::backward_and_step::Learned;
-use sumout::training::optimizer::{Moments, Rule, Step};
+use sumout::training::Rule;
 
 /// 1e-4 nats, or 1e-6 relative for large values.
 fn close(ours: f64, exact: f64) -> bool {

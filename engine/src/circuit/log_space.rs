@@ -13,10 +13,10 @@
 //! over c runs in vectors.
 //!
 //! ```
-//! use sumout::circuit::log_space::{Join, LeafTable, LogCircuit, LogValues};
+//! use sumout::internals::{Join, LeafTable, LogCircuit, LogValues};
 //! use sumout::structure::{Sharing, Structure};
 //! use sumout::Model;
-//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 2)?;
+//! let structure = Structure::sequence(4).components(3).level(2, 5, Sharing::Own).level(2, 6, Sharing::Own).classes(2).build()?;
 //! let model = Model::random(structure, 1.0, 7);
 //! let leaves: Vec<Vec<LeafTable>> =
 //!     model.weights.trees.iter().map(|tree| tree.families.iter().map(LeafTable::new).collect()).collect();

@@ -9,9 +9,10 @@ use crate::training::data::Data;
 use crate::training::gpu::{Placing, Training};
 use crate::training::loss::Loss;
 use crate::training::step_randomness::pick;
-use crate::training::trainer::{Memory, Proceed, Progress, Trainer};
+use crate::training::trainer::{Memory, Progress, Trainer};
+use std::ops::ControlFlow;
 
-impl Trainer {
+impl Trainer<'_> {
     /// Moves the run to a device. On a GPU the same seed takes the same rows and holes as on the processor.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
         self.pull()?;
@@ -56,11 +57,13 @@ impl Trainer {
     }
 
     /// Keeps at most so many bytes of data on a GPU; larger data are sent as they are needed.
+    #[doc(hidden)]
     pub fn keep_on_card(&mut self, most: usize) {
         self.most_on_card = most;
     }
 
     /// Bytes of activations on a GPU: all that are held, and what of them the way down reads.
+    #[doc(hidden)]
     pub fn activation_bytes(&self) -> Option<(usize, usize)> {
         self.card.as_ref().map(Training::activation_bytes)
     }
@@ -159,12 +162,12 @@ impl Trainer {
             .ok_or_else(|| Error::Device("no step was taken".into()))
     }
 
-    /// As [`Trainer::run`]; `heard` learns of up to `look_every` steps at once, the last of which is the trainer's.
+    /// As [`Trainer::run_with`]; `heard` learns of up to `report_every` steps at once, the last of which is the trainer's.
     pub(crate) fn run_on_card(
         &mut self,
         data: &Data<'_>,
         validation: Option<&Data<'_>>,
-        heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
+        heard: &mut dyn FnMut(&Self, &Progress) -> ControlFlow<()>,
     ) -> Result<()> {
         if let Some(card) = &mut self.card {
             card.keep_data(data, self.most_on_card)?;
@@ -173,7 +176,7 @@ impl Trainer {
         let most = self.card.as_ref().map_or(1, Training::most);
         let mut stop = false;
         while self.step < steps && !stop {
-            let mut until = (self.step / self.look_every + 1).saturating_mul(self.look_every);
+            let mut until = (self.step / self.report_every + 1).saturating_mul(self.report_every);
             if validation.is_some() {
                 until = until.min((self.step / every + 1) * every);
             }
@@ -199,7 +202,8 @@ impl Trainer {
                         objective,
                         validation,
                     },
-                ) == Proceed::Stop;
+                )
+                .is_break();
             }
         }
         self.pull()

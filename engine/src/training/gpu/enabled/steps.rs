@@ -274,7 +274,7 @@ impl Training {
         let labels = if data.labels.is_empty() {
             0
         } else {
-            card.keep(data.labels)?.at
+            card.keep(&data.labels)?.at
         };
         let weights = if data.weights.is_empty() {
             0
