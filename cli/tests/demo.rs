@@ -124,11 +124,14 @@ fn the_model_of_the_demo_answers_as_the_table_does() {
     };
     let test = sumout_data::read("digits", &request).unwrap();
     let (rows, labels) = (&test.values[..30 * 784], test.labels.unwrap());
-    let mut predictor = sumout::queries::predictor::Predictor::new(model);
+    let mut predictor = sumout::Predictor::new(model).unwrap();
     let scores = predictor
-        .log_joint(rows, &sumout::queries::predictor::shifts(1))
+        .log_joint(
+            predictor.model().rows(rows).unwrap(),
+            &sumout::queries::shifts(1),
+        )
         .unwrap();
-    let answers = sumout::queries::predictor::argmax_rows(&scores, 10);
+    let answers = scores.argmax();
     let right = answers
         .iter()
         .zip(&labels)

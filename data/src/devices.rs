@@ -6,9 +6,7 @@ use crate::model_files;
 use anyhow::Result;
 #[cfg(feature = "cuda")]
 use std::path::PathBuf;
-use sumout::Model;
-use sumout::device::{Device, Precision};
-use sumout::queries::predictor::Predictor;
+use sumout::{Device, Model, Precision, Predictor};
 
 /// A device and a precision by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +21,7 @@ impl DeviceChoice {
     /// The device, ready to be used; `usual` is the precision where none is given.
     pub fn ready(&self, usual: Precision) -> Result<(Device, Precision)> {
         let device = match self.device.as_str() {
-            "auto" => sumout::gpu::first_usable().map_or(Device::Cpu, Device::Cuda),
+            "auto" => sumout::internals::first_usable().map_or(Device::Cpu, Device::Cuda),
             name => name
                 .parse()
                 .map_err(|error: sumout::Error| mistake(error.to_string()))?,
@@ -43,7 +41,7 @@ impl DeviceChoice {
     /// A predictor on that device.
     pub fn predictor(&self, model: Model) -> Result<Predictor> {
         let (device, precision) = self.ready(Precision::F32)?;
-        let mut predictor = Predictor::new(model);
+        let mut predictor = Predictor::new(model)?;
         predictor.use_device(device, precision)?;
         Ok(predictor)
     }
@@ -52,15 +50,15 @@ impl DeviceChoice {
 /// Compiles the kernels of a GPU, or takes those that an earlier run has left in the user's cache.
 #[cfg(feature = "cuda")]
 fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
-    let name = sumout::gpu::kernels_name(ordinal, precision)?;
+    let name = sumout::internals::kernels_name(ordinal, precision)?;
     let Some(path) = cache().map(|folder| folder.join(format!("{name}.cubin"))) else {
         return Ok(());
     };
     if let Ok(image) = std::fs::read(&path) {
-        sumout::gpu::offer_kernels(&name, image);
+        sumout::internals::offer_kernels(&name, image);
         return Ok(());
     }
-    let image = sumout::gpu::compile_kernels(ordinal, precision)?;
+    let image = sumout::internals::compile_kernels(ordinal, precision)?;
     if path
         .parent()
         .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
@@ -72,7 +70,7 @@ fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
 
 #[cfg(not(feature = "cuda"))]
 fn keep_kernels(_: usize, _: Precision) -> Result<()> {
-    Ok(sumout::gpu::count().map(drop)?)
+    Ok(sumout::internals::count().map(drop)?)
 }
 
 /// The user's cache folder for kernels.

@@ -9,10 +9,9 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use sumout::Model;
-use sumout::model::model_file;
 
-/// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
-pub const FARTHEST: f64 = 1e12;
+/// Beyond this log-likelihood, a posterior is no answer.
+pub const FARTHEST: f64 = sumout::queries::Scores::FARTHEST;
 /// What is said of a row beyond it.
 pub const TOO_FAR: &str =
     "too far from all that was learned to tell classes apart: the posterior is no answer";
@@ -23,19 +22,9 @@ pub const TARGET: &str = "target";
 /// Where a model remembers what its user called missing.
 pub const NA: &str = "na";
 
-/// The texts of a JSON list.
-fn texts(list: &serde_json::Value) -> Vec<String> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|text| text.as_str())
-        .map(str::to_owned)
-        .collect()
-}
-
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
-    model_file::from_bytes(&bytes(path)?).with_context(|| path.display().to_string())
+    Model::from_bytes(&bytes(path)?).with_context(|| path.display().to_string())
 }
 
 /// The bytes of a model file or a checkpoint: eight of them, then JSON.
@@ -82,12 +71,8 @@ pub fn layout_of(model: &Model) -> Layout {
             })
             .collect(),
         classes: about.classes.clone(),
-        target: about
-            .training
-            .get(TARGET)
-            .and_then(|name| name.as_str())
-            .map(str::to_owned),
-        na: about.training.get(NA).map(texts).unwrap_or_default(),
+        target: about.training.get(TARGET),
+        na: about.training.get(NA).unwrap_or_default(),
         ..Layout::default()
     }
 }
@@ -109,14 +94,20 @@ mod tests {
     #[test]
     fn a_model_knows_its_rows_and_classes() {
         let kinds = [Kind::Gaussian, Kind::Categorical(2)];
-        let structure = Structure::columns(&kinds, &[vec![0], vec![1]], 2, 2, &[3], 2).unwrap();
+        let structure = Structure::table(&kinds)
+            .window(2)
+            .components(2)
+            .channels([3])
+            .classes(2)
+            .build()
+            .unwrap();
         let mut model = Model::random(structure, 1.0, 1);
         assert_eq!(layout_of(&model), Layout::unnamed(2, None));
         assert_eq!(class_of(&model, "1").unwrap(), 1);
         model.about.classes = vec!["no".into(), "yes".into()];
         model.about.columns = vec!["age".into(), "sex".into()];
         model.about.categories = vec![vec![], vec!["f".into(), "m".into()]];
-        model.about.training = serde_json::json!({ "target": "ill" });
+        model.about.training.set("target", "ill");
         let layout = layout_of(&model);
         assert_eq!(
             layout.columns[1].kind,

@@ -32,12 +32,11 @@ use std::fmt;
 use std::fs;
 use std::marker::PhantomData;
 use std::path::Path;
+use sumout::Settings;
 use sumout::model::Scaling;
-use sumout::recipes::images;
-use sumout::recipes::presets::{PRESETS, Preset, preset};
 use sumout::recipes::tables::{ColumnPlan, settings, standardise};
+use sumout::recipes::{PRESETS, Preset, images, preset};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
-use sumout::training::settings::Settings;
 
 /// A TOML file.
 #[derive(Debug, Default, Deserialize)]
@@ -268,7 +267,6 @@ impl Plan {
 
     /// The settings of the file laid over others.
     fn settings_over(&self, base: &Settings) -> Result<Settings> {
-        let mut all = serde_json::to_value(base)?;
         for (key, value) in &self.settings {
             if let Some(number) = value.as_float().filter(|number| !number.is_finite()) {
                 return Err(mistake(format!(
@@ -276,17 +274,9 @@ impl Plan {
                     self.name
                 )));
             }
-            let value = serde_json::to_value(value)?;
-            match (&mut all[key], &value) {
-                (serde_json::Value::Object(old), serde_json::Value::Object(new))
-                    if key == "leaves" =>
-                {
-                    old.extend(new.clone());
-                }
-                (old, _) => *old = value,
-            }
         }
-        serde_json::from_value(all).with_context(|| format!("{}: settings", self.name))
+        base.with(&self.settings)
+            .with_context(|| format!("{}: settings", self.name))
     }
 }
 
@@ -419,9 +409,9 @@ mod tests {
         let usual = sumout::recipes::tables::settings(&[Kind::Gaussian; 3], &columns().values);
         let wanted = Settings {
             steps: 7,
-            rule: sumout::training::optimizer::Rule::Em,
-            schedule: sumout::training::optimizer::Schedule::Linear { from: 5 },
-            leaves: sumout::training::leaf_init::LeafStart {
+            rule: sumout::training::Rule::Em,
+            schedule: sumout::training::Schedule::Linear { from: 5 },
+            leaves: sumout::training::LeafStart {
                 rounds: 3,
                 ..usual.leaves
             },

@@ -138,7 +138,7 @@ pub fn names(table: &Table) -> About {
             .map(|column| column.name.clone())
             .collect(),
         categories: layout.columns.iter().map(categories).collect(),
-        training: serde_json::Value::Null,
+        training: Default::default(),
     }
 }
 

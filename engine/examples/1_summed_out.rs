@@ -9,16 +9,15 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use sumout::queries::predictor::Predictor;
 use sumout::random::{Purpose, Stream};
-use sumout::structure::{Kind, Structure};
-use sumout::training::data::Data;
-use sumout::training::settings::Settings;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::{Kind, Predictor, Rows, Settings, Structure, Trainer};
 
 fn main() -> sumout::Result<()> {
-    let columns: Vec<Vec<u32>> = (0..8).map(|column| vec![column]).collect();
-    let structure = Structure::columns(&[Kind::Bernoulli; 8], &columns, 2, 3, &[4, 5, 6], 1)?;
+    let structure = Structure::table(&[Kind::Bernoulli; 8])
+        .window(2)
+        .components(3)
+        .channels([4, 5, 6])
+        .build()?;
     // Rows in which a bit is mostly what the one before it is.
     let mut random = Stream::new(1, Purpose::Sampling, 0, 0);
     let mut rows = Vec::new();
@@ -30,22 +29,20 @@ fn main() -> sumout::Result<()> {
             f32::from(u8::from(random.chance(0.5)))
         });
     }
-    let data = Data::new(&rows, &[]);
     let settings = Settings {
         steps: 300,
         generative: 1.0,
         leaf_rate: 0.3,
         ..Settings::default()
     };
-    let mut trainer = Trainer::new(sumout::Model::random(structure, 1.0, 1), settings, &data)?;
-    trainer.run(&data, None, &mut |_, _| Proceed::Continue)?;
-    let mut predictor = Predictor::new(trainer.into_model());
+    let trainer = Trainer::new(structure, settings, Rows::new(&rows, 8)?, &[])?; // no labels
+    let mut predictor = Predictor::new(trainer.train()?)?;
 
     let worlds: Vec<[f32; 8]> = (0..256u32)
         .map(|bits| std::array::from_fn(|i| (bits >> i & 1) as f32))
         .collect();
     let probability: Vec<f64> = predictor
-        .log_marginal(&worlds.concat())?
+        .log_marginal(Rows::new(&worlds.concat(), 8)?)?
         .iter()
         .map(|log| log.exp())
         .collect();
@@ -55,7 +52,7 @@ fn main() -> sumout::Result<()> {
 
     let hole = f32::NAN;
     let row = [1.0, 0.0, hole, hole, 1.0, hole, 0.0, hole];
-    let marginal = predictor.log_marginal(&row)?[0].exp(); // one pass
+    let marginal = predictor.log_marginal(Rows::new(&row, 8)?)?[0].exp(); // one pass
     let fits = |world: &[f32; 8]| {
         row.iter()
             .zip(world)

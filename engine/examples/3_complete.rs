@@ -10,12 +10,10 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it finds")]
 
-use sumout::queries::predictor::Predictor;
+use sumout::model::Scaling;
 use sumout::random::{Purpose, Stream};
-use sumout::structure::{Kind, Structure};
-use sumout::training::data::Data;
-use sumout::training::settings::Settings;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::training::Data;
+use sumout::{Kind, Predictor, Rows, Settings, Structure, Trainer};
 
 fn main() -> sumout::Result<()> {
     // Height in cm and weight in kg of made-up people; some did not tell one or the other.
@@ -30,10 +28,11 @@ fn main() -> sumout::Result<()> {
             told(weight, random.uniform()),
         ]);
     }
-    let data = Data::new(&rows, &[]);
-    let structure = Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 8, &[8], 1)?;
-    let mut model = sumout::Model::random(structure, 1.0, 1);
-    model.scaling = sumout::model::Scaling {
+    let structure = Structure::table(&[Kind::Gaussian; 2])
+        .components(8)
+        .channels([8])
+        .build()?;
+    let scaling = Scaling {
         offset: vec![170.0, 70.0],
         scale: vec![0.1, 0.1],
     };
@@ -42,28 +41,26 @@ fn main() -> sumout::Result<()> {
         leaf_rate: 0.3,
         ..Settings::default()
     };
-    let mut trainer = Trainer::new(model, settings, &data)?;
-    trainer.run(&data, None, &mut |_, _| Proceed::Continue)?;
+    let data = Data::new(Rows::new(&rows, 2)?, &[]); // no labels
+    let trainer = Trainer::start(structure, scaling, settings, data)?;
 
-    let mut predictor = Predictor::new(trainer.into_model());
+    let mut predictor = Predictor::new(trainer.train()?)?;
     for height in [155.0, 170.0, 185.0] {
         let row = [height, f32::NAN];
+        let row = Rows::new(&row, 2)?;
         let (mean, mode) = (
-            predictor.impute_mean(&row, None)?,
-            predictor.impute_mode(&row, None)?,
+            predictor.impute_mean(row, None)?,
+            predictor.impute_mode(row, None)?,
         );
-        let drawn: Vec<String> = (0..3)
-            .map(|seed| {
-                Ok(format!(
-                    "{:.0}",
-                    predictor.sample_given(&row, None, seed)?[1]
-                ))
-            })
-            .collect::<sumout::Result<_>>()?;
-        let (weight, deviation) = (mean.mean[1], mean.variance[1].sqrt());
+        let mut drawn = Vec::new();
+        for seed in 0..3 {
+            let sample = predictor.sample_given(row, None, seed)?;
+            drawn.push(format!("{:.0}", sample[(0, 1)]));
+        }
+        let (weight, deviation) = (mean.mean[(0, 1)], mean.variance[(0, 1)].sqrt());
         println!(
             "{height} cm: {weight:.0} ± {deviation:.0} kg, most likely {:.0}; draws {}",
-            mode[1],
+            mode[(0, 1)],
             drawn.join(", ")
         );
         assert!(

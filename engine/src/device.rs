@@ -1,7 +1,7 @@
 //! What computes: the processor, or an NVIDIA GPU where the feature `cuda` is built in.
 //!
 //! ```
-//! use sumout::device::Device;
+//! use sumout::Device;
 //! assert_eq!("cuda:1".parse(), Ok(Device::Cuda(1)));
 //! assert!("gpu".parse::<Device>().is_err());
 //! ```

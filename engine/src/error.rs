@@ -2,6 +2,7 @@
 
 /// What can go wrong. Everything is checked before work starts, so an error leaves models and data as they were.
 #[derive(Debug, thiserror::Error, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Error {
     /// A length or count does not fit.
     #[error("{what}: expected {expected}, got {got}")]
@@ -38,12 +39,12 @@ pub enum Error {
         value: f32,
     },
     /// A label outside the classes.
-    #[error("row {row}: expected a label from 0 to {last} or -1 for missing, got {label}")]
+    #[error("row {row}: expected a label from 0 to {last}, or none, got {label}")]
     Label {
         /// Row, counted from 0.
         row: usize,
         /// The label.
-        label: i64,
+        label: usize,
         /// The last class.
         last: usize,
     },
@@ -72,6 +73,9 @@ pub enum Error {
         /// What came.
         got: String,
     },
+    /// Settings that cannot be read.
+    #[error("{0}")]
+    Settings(String),
     /// No preset of that name.
     #[error("preset: expected one of {known}, got '{name}'")]
     Preset {

@@ -4,19 +4,13 @@ mod random_models;
 
 use proptest::prelude::*;
 use random_models::Draw;
-use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::log_flows::LogFlows;
-use sumout::circuit::log_space::{Join, LogCircuit, LogValues};
-use sumout::circuit::underflow::UnderflowFallback;
-use sumout::layers::mixing::Mixing;
-use sumout::layers::mixing_gradient::Scratch;
-use sumout::layers::weights::Prepared;
+use sumout::internals::{
+    Activations, CHUNK, Dropped, Join, Keep, Learned, LogCircuit, LogFlows, LogValues, Mixing,
+    Moments, Prepared, Scratch, Step, UnderflowFallback, words,
+};
 use sumout::reference::{Reference, ReferenceFlows};
-use sumout::rows::active_nodes::Dropped;
-use sumout::rows::batch::{CHUNK, words};
 use sumout::structure::{ClassRows, Structure};
-use sumout::training::backward_and_step::Learned;
-use sumout::training::optimizer::{Moments, Rule, Step};
+use sumout::training::Rule;
 
 /// 1e-4 nats, or 1e-6 relative for large values.
 fn close(ours: f64, exact: f64) -> bool {

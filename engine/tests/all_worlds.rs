@@ -4,11 +4,10 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
-use sumout::Model;
-use sumout::layers::leaf::values_of;
+use sumout::internals::values_of;
 use sumout::model::Scaling;
-use sumout::queries::predictor::Predictor;
 use sumout::structure::{Kind, Structure};
+use sumout::{Model, Predictor};
 use worlds::{Worlds, agrees, complete_rows, tiny, with_holes};
 
 const MODELS: u64 = 60;
@@ -34,8 +33,11 @@ fn the_sum_over_all_worlds_is_one() {
         let model = tiny(false, &mut Draw::new(seed));
         let worlds = Worlds::new(&model);
         let rows = complete_rows(&model.structure);
-        let mut predictor = Predictor::new(model.clone());
-        let scores = predictor.log_likelihood(&rows.concat()).unwrap();
+        let mut predictor = Predictor::new(model.clone()).unwrap();
+        let scores = predictor
+            .log_likelihood(predictor.model().rows(&rows.concat()).unwrap())
+            .unwrap()
+            .into_vec();
         let mut total = 0.0;
         for (row, scores) in rows.iter().zip(scores.chunks(model.structure.classes)) {
             for (y, score) in scores.iter().enumerate() {
@@ -73,18 +75,31 @@ fn discrete_answers_are_sums_over_rows() {
                 .map(|(_, p)| class.map_or(p.iter().sum(), |class| p[class]))
                 .sum()
         };
-        let mut predictor = Predictor::new(model.clone());
+        let mut predictor = Predictor::new(model.clone()).unwrap();
         for _ in 0..6 {
             let asked = with_holes(&rows[draw.from(0, rows.len() - 1)], 0.4, draw);
             let given = with_holes(&asked, 0.4, draw);
             close(
-                predictor.log_marginal(&given).unwrap()[0],
+                predictor
+                    .log_marginal(predictor.model().rows(&given).unwrap())
+                    .unwrap()[0],
                 sum(&given, None).ln(),
             );
-            for (y, p) in predictor.posterior(&given).unwrap().into_iter().enumerate() {
+            for (y, p) in predictor
+                .posterior(predictor.model().rows(&given).unwrap())
+                .unwrap()
+                .into_vec()
+                .into_iter()
+                .enumerate()
+            {
                 close(p, sum(&given, Some(y)) / sum(&given, None));
             }
-            let conditional = predictor.log_conditional(&asked, &given).unwrap()[0];
+            let conditional = predictor
+                .log_conditional(
+                    predictor.model().rows(&asked).unwrap(),
+                    predictor.model().rows(&given).unwrap(),
+                )
+                .unwrap()[0];
             close(conditional, (sum(&asked, None) / sum(&given, None)).ln());
             for class in conditions(&model) {
                 check_discrete(&mut predictor, &given, class, |observed| {
@@ -103,9 +118,13 @@ fn check_discrete(
     conditional: impl Fn(&[f32]) -> f64,
 ) {
     let kinds = predictor.model().structure.row_kinds();
-    let imputed = predictor.impute_mean(given, class).unwrap();
+    let imputed = predictor
+        .impute_mean(predictor.model().rows(given).unwrap(), class)
+        .unwrap();
     let all: Vec<usize> = (0..given.len()).collect();
-    let probabilities = predictor.impute_probabilities(given, &all, class).unwrap();
+    let probabilities = predictor
+        .impute_probabilities(predictor.model().rows(given).unwrap(), &all, class)
+        .unwrap();
     for column in 0..given.len() {
         let with = |v: usize| {
             let mut row = given.to_vec();
@@ -119,15 +138,15 @@ fn check_discrete(
         let exact: Vec<f64> = (0..values_of(kinds[column]).unwrap()).map(with).collect();
         exact
             .iter()
-            .zip(&probabilities[column])
+            .zip(probabilities[column].as_slice())
             .for_each(|(exact, ours)| close((*ours).into(), *exact));
         let (mean, variance) = (
-            f64::from(imputed.mean[column]),
-            f64::from(imputed.variance[column]),
+            f64::from(imputed.mean[(0, column)]),
+            f64::from(imputed.variance[(0, column)]),
         );
         match kinds[column] {
             _ if !given[column].is_nan() => {
-                assert_eq!((imputed.mean[column], variance), (given[column], 0.0))
+                assert_eq!((imputed.mean[(0, column)], variance), (given[column], 0.0))
             }
             Kind::Bernoulli => {
                 close(mean, exact[1]);
@@ -149,11 +168,13 @@ fn real_answers_are_sums_over_worlds() {
         let draw = &mut Draw::new(2000 + seed);
         let model = tiny(true, draw);
         let worlds = Worlds::new(&model);
-        let mut predictor = Predictor::new(model.clone());
+        let mut predictor = Predictor::new(model.clone()).unwrap();
         for _ in 0..4 {
             let given = with_holes(&worlds::row(&model, draw), 0.5, draw);
             close(
-                predictor.log_marginal(&given).unwrap()[0],
+                predictor
+                    .log_marginal(predictor.model().rows(&given).unwrap())
+                    .unwrap()[0],
                 worlds.probability(&given, None).ln(),
             );
             for class in conditions(&model) {
@@ -171,7 +192,9 @@ fn check_real(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: 
         .map(|world| world.prior * worlds.density(world, given, false))
         .collect();
     let total: f64 = weight.iter().sum();
-    let ours = predictor.responsibilities(given, class).unwrap();
+    let ours = predictor
+        .responsibilities(predictor.model().rows(given).unwrap(), class)
+        .unwrap();
     for (t, tree) in s.trees.iter().enumerate() {
         let mut exact = vec![0.0; tree.positions.len() * tree.components];
         for (world, weight) in worlds
@@ -185,10 +208,12 @@ fn check_real(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: 
         }
         exact
             .iter()
-            .zip(&ours[t])
+            .zip(ours[t].as_slice())
             .for_each(|(exact, ours)| close((*ours).into(), *exact));
     }
-    let imputed = predictor.impute_mean(given, class).unwrap();
+    let imputed = predictor
+        .impute_mean(predictor.model().rows(given).unwrap(), class)
+        .unwrap();
     let kinds = s.row_kinds();
     for column in (0..given.len()).filter(|&c| given[c].is_nan() && kinds[c] == Kind::Gaussian) {
         let moment = |power: i32| -> f64 {
@@ -206,11 +231,11 @@ fn check_real(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: 
         };
         let scale = f64::from(worlds.model.scaling.scale_of(column));
         close(
-            imputed.mean[column].into(),
+            imputed.mean[(0, column)].into(),
             f64::from(worlds.model.scaling.invert(column, moment(1) as f32)),
         );
         close(
-            imputed.variance[column].into(),
+            imputed.variance[(0, column)].into(),
             (moment(2) - moment(1).powi(2)) / (scale * scale),
         );
     }
@@ -224,7 +249,10 @@ fn check_mode(predictor: &mut Predictor, worlds: &Worlds, given: &[f32], class: 
             .map(|world| world.prior * worlds.density(world, row, true))
             .fold(0.0, f64::max)
     };
-    let ours = predictor.impute_mode(given, class).unwrap();
+    let ours = predictor
+        .impute_mode(predictor.model().rows(given).unwrap(), class)
+        .unwrap()
+        .into_vec();
     assert!(agrees(&ours, given) && ours.iter().all(|x| x.is_finite()));
     close(best(&ours).ln(), best(given).ln());
 }
@@ -236,7 +264,14 @@ fn real_answers_are_integrals() {
         let draw = &mut Draw::new(3000 + seed);
         let kinds = [Kind::Gaussian, Kind::Gaussian];
         let orders = [vec![vec![0], vec![1]], vec![vec![1, 0]]];
-        let structure = Structure::column_trees(&kinds, &orders, 2, 3, &[2], 2).unwrap();
+        let structure = Structure::table(&kinds)
+            .trees(orders.clone())
+            .window(2)
+            .components(3)
+            .channels([2])
+            .classes(2)
+            .build()
+            .unwrap();
         let weights = random_models::weights(&structure, 1.0, draw);
         let mut model = Model {
             weights,
@@ -247,7 +282,7 @@ fn real_answers_are_integrals() {
             offset: vec![3.0, -1.0],
             scale: vec![0.5, 2.0],
         };
-        let mut predictor = Predictor::new(model);
+        let mut predictor = Predictor::new(model).unwrap();
         // trapezoids: a grid finer than the narrowest component, wider than all of them
         let axis = |column: usize| -> (f64, Vec<f32>) {
             let (middle, reach) = [(3.0, 80.0), (-1.0, 20.0)][column];
@@ -266,7 +301,7 @@ fn real_answers_are_integrals() {
             .map(|&y| {
                 let rows: Vec<f32> = xs.iter().flat_map(|&x| [x, y]).collect();
                 predictor
-                    .log_marginal(&rows)
+                    .log_marginal(predictor.model().rows(&rows).unwrap())
                     .unwrap()
                     .iter()
                     .map(|log| log.exp())
@@ -282,7 +317,9 @@ fn real_answers_are_integrals() {
         };
         near(column.iter().sum::<f64>() * step_1, 1.0);
         let rows: Vec<f32> = ys.iter().flat_map(|&y| [f32::NAN, y]).collect();
-        let marginal = predictor.log_marginal(&rows).unwrap();
+        let marginal = predictor
+            .log_marginal(predictor.model().rows(&rows).unwrap())
+            .unwrap();
         column
             .iter()
             .zip(&marginal)
@@ -292,7 +329,10 @@ fn real_answers_are_integrals() {
         let rows: Vec<f32> = xs.iter().flat_map(|&x| [x, y]).collect();
         let given: Vec<f32> = xs.iter().flat_map(|_| [f32::NAN, y]).collect();
         let density: Vec<f64> = predictor
-            .log_conditional(&rows, &given)
+            .log_conditional(
+                predictor.model().rows(&rows).unwrap(),
+                predictor.model().rows(&given).unwrap(),
+            )
             .unwrap()
             .iter()
             .map(|log| log.exp() * step)
@@ -308,8 +348,10 @@ fn real_answers_are_integrals() {
             .zip(&density)
             .map(|(&x, p)| (f64::from(x) - mean).powi(2) * p)
             .sum();
-        let imputed = predictor.impute_mean(&[f32::NAN, y], None).unwrap();
-        near(imputed.mean[0].into(), mean);
-        near(imputed.variance[0].into(), variance);
+        let imputed = predictor
+            .impute_mean(predictor.model().rows(&[f32::NAN, y]).unwrap(), None)
+            .unwrap();
+        near(imputed.mean[(0, 0)].into(), mean);
+        near(imputed.variance[(0, 0)].into(), variance);
     }
 }

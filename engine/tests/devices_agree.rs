@@ -5,25 +5,17 @@
 mod random_models;
 
 use random_models::Draw;
-use sumout::Model;
-use sumout::circuit::outputs::Outputs;
-use sumout::device::{Device, Precision};
-use sumout::gpu::{self, Scoring};
-use sumout::layers::product::TINY;
-use sumout::layers::weights::Prepared;
-use sumout::queries::predictor::Predictor;
-use sumout::recipes::presets::preset;
+use std::ops::ControlFlow;
+use sumout::internals::{Batch, Outputs, Prepared, Scoring, TINY};
+use sumout::recipes::preset;
 use sumout::reference::Reference;
-use sumout::rows::batch::Batch;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
-use sumout::training::data::Data;
-use sumout::training::optimizer::{Rule, Schedule};
-use sumout::training::settings::Settings;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::training::{Checkpoint, Data, Rule, Schedule};
+use sumout::{Device, Model, Precision, Predictor, Rows, Settings, Trainer, internals};
 
 /// The GPU, or nothing, said aloud.
 fn card() -> Option<usize> {
-    match gpu::count() {
+    match internals::count() {
         Ok(count) if count > 0 => Some(0),
         Ok(_) => {
             eprintln!("NOT TESTED on a GPU: the driver finds none");
@@ -36,7 +28,18 @@ fn card() -> Option<usize> {
     }
 }
 
-/// So many cases; an eighth where `SUMOUT_FEW_TESTS` is set, for tools that make them slow.
+fn data_of<'a>(model: &Structure, values: &'a [f32], numbers: &[i64]) -> Data<'a> {
+    let rows = Rows::new(values, model.width()).unwrap();
+    Data::new(rows, &sumout::training::labels(numbers))
+}
+
+/// A run with the structure and the scaling of a model.
+fn start<'a>(model: &Model, settings: &Settings, data: &Data<'a>) -> Trainer<'a> {
+    let (structure, scaling) = (model.structure.clone(), model.scaling.clone());
+    Trainer::start(structure, scaling, settings.clone(), data.clone()).unwrap()
+}
+
+/// This many cases; an eighth where `SUMOUT_FEW_TESTS` is set, for tools that make them slow.
 fn cases(count: usize) -> usize {
     if std::env::var_os("SUMOUT_FEW_TESTS").is_some() {
         count / 8
@@ -154,12 +157,12 @@ fn train_alike(
     what: &str,
 ) -> usize {
     let Some(ordinal) = card() else { return 1 };
-    let mut cpu = Trainer::new(model.clone(), settings.clone(), data).unwrap();
-    let mut gpu = Trainer::new(model.clone(), settings.clone(), data).unwrap();
+    let mut cpu = start(model, settings, data);
+    let mut gpu = start(model, settings, data);
     gpu.use_device(Device::Cuda(ordinal), Precision::F32)
         .unwrap();
     for step in 0..steps {
-        let (a, b) = (cpu.advance(data).unwrap(), gpu.advance(data).unwrap());
+        let (a, b) = (cpu.advance().unwrap(), gpu.advance().unwrap());
         let near = |a: f64, b: f64| (a - b).abs() <= 2e-4 * (1.0 + a.abs());
         assert!(
             near(a.discriminative, b.discriminative) && near(a.generative, b.generative),
@@ -252,11 +255,7 @@ fn training_agrees() {
         } else {
             vec![]
         };
-        let data = Data {
-            values: &values,
-            labels: &labels,
-            weights: &weights,
-        };
+        let data = data_of(&structure, &values, &labels).weighted(&weights);
         let turns = seed % 2 == 1
             && structure
                 .frame
@@ -303,10 +302,10 @@ fn step_differs(
     ordinal: usize,
 ) -> Vec<[f64; 3]> {
     let stepped = |device: Device| {
-        let mut trainer = Trainer::new(model.clone(), settings.clone(), data).unwrap();
+        let mut trainer = start(model, settings, data);
         let before = Prepared::new(&trainer.model().weights);
         trainer.use_device(device, Precision::Tf32).unwrap();
-        trainer.advance(data).unwrap();
+        trainer.advance().unwrap();
         trainer.sync_from_gpu().unwrap();
         (before, Prepared::new(&trainer.model().weights))
     };
@@ -355,7 +354,12 @@ fn steps_on_tensor_cores_are_near() {
             ..Settings::default()
         };
         let model = Model::random(structure, 1.0, seed);
-        let levels = step_differs(&model, &settings, &Data::new(&values, &labels), ordinal);
+        let levels = step_differs(
+            &model,
+            &settings,
+            &data_of(&model.structure, &values, &labels),
+            ordinal,
+        );
         let longest = levels
             .iter()
             .map(|[_, length, _]| *length)
@@ -390,9 +394,12 @@ fn steps_on_tensor_cores_are_near() {
                 drop_inputs,
                 ..preset.settings.clone()
             };
-            for [apart, length, size] in
-                step_differs(&model, &settings, &Data::new(&values, &labels), ordinal)
-            {
+            for [apart, length, size] in step_differs(
+                &model,
+                &settings,
+                &data_of(&model.structure, &values, &labels),
+                ordinal,
+            ) {
                 eprintln!(
                     "mnist-ht, {rows} rows, holes {drop_inputs}: a step of {length:.1e} is {apart:.1e} away"
                 );
@@ -426,7 +433,7 @@ fn doubtful_samples_agree() {
             }
         }
         let labels: Vec<i64> = (0..n).map(|row| (row % structure.classes) as i64).collect();
-        let data = Data::new(&values, &labels);
+        let data = data_of(&structure, &values, &labels);
         let rule = if seed % 2 == 0 {
             Rule::Sgd { momentum: 0.0 }
         } else {
@@ -466,16 +473,14 @@ fn classes_of_their_own_agree() {
         let levels = below.into_iter().chain([all]).collect();
         let spec = ImageSpec {
             levels,
-            ..ImageSpec::new(20, 20, 1, (2, 2), 40)
+            components: 40,
+            ..ImageSpec::new(20, 20)
         };
-        let structure = Structure::image(&spec, 4)
-            .unwrap()
-            .with_identity_classes()
-            .unwrap();
+        let structure = spec.structure(4).unwrap().with_identity_classes().unwrap();
         let draw = &mut Draw::new(600 + seed);
         let values = rows_of(&structure, 90, draw);
         let labels: Vec<i64> = (0..90).map(|row| row % 4).collect();
-        let data = Data::new(&values, &labels);
+        let data = data_of(&structure, &values, &labels);
         let settings = Settings {
             rate: 0.02,
             batch: 70,
@@ -490,9 +495,9 @@ fn classes_of_their_own_agree() {
         };
         let model = Model::random(structure.clone(), 4.0, seed);
         assert_eq!(train_alike(&model, &settings, &data, 4, "identity"), 0);
-        let mut trainer = Trainer::new(model, settings, &data).unwrap();
+        let mut trainer = start(&model, &settings, &data);
         for _ in 0..20 {
-            trainer.advance(&data).unwrap();
+            trainer.advance().unwrap();
         }
         questions_alike(trainer.model(), &values, ordinal, "identity");
     }
@@ -521,13 +526,17 @@ fn questions_agree() {
 }
 
 fn questions_alike(model: Model, rows: &[f32], ordinal: usize, what: &str) {
-    let mut cpu = Predictor::new(model.clone());
-    let mut gpu = Predictor::new(model);
+    let mut cpu = Predictor::new(model.clone()).unwrap();
+    let mut gpu = Predictor::new(model).unwrap();
     gpu.use_device(Device::Cuda(ordinal), Precision::F32)
         .unwrap();
     let (a, b) = (
-        cpu.log_likelihood(rows).unwrap(),
-        gpu.log_likelihood(rows).unwrap(),
+        cpu.log_likelihood(cpu.model().rows(rows).unwrap())
+            .unwrap()
+            .into_vec(),
+        gpu.log_likelihood(gpu.model().rows(rows).unwrap())
+            .unwrap()
+            .into_vec(),
     );
     a.iter()
         .zip(&b)
@@ -540,30 +549,49 @@ fn questions_alike(model: Model, rows: &[f32], ordinal: usize, what: &str) {
             );
         }
     };
-    let (a, b) = (cpu.posterior(rows).unwrap(), gpu.posterior(rows).unwrap());
+    let (a, b) = (
+        cpu.posterior(cpu.model().rows(rows).unwrap())
+            .unwrap()
+            .into_vec(),
+        gpu.posterior(gpu.model().rows(rows).unwrap())
+            .unwrap()
+            .into_vec(),
+    );
     a.iter()
         .zip(&b)
         .for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{what}: posterior {b} {a}"));
     let (a, b) = (
-        cpu.responsibilities(rows, None).unwrap(),
-        gpu.responsibilities(rows, None).unwrap(),
+        cpu.responsibilities(cpu.model().rows(rows).unwrap(), None)
+            .unwrap(),
+        gpu.responsibilities(gpu.model().rows(rows).unwrap(), None)
+            .unwrap(),
     );
     a.iter()
         .zip(&b)
-        .for_each(|(a, b)| near(a, b, "responsibility"));
+        .for_each(|(a, b)| near(a.as_slice(), b.as_slice(), "responsibility"));
     let (a, b) = (
-        cpu.impute_mean(rows, Some(0)).unwrap(),
-        gpu.impute_mean(rows, Some(0)).unwrap(),
+        cpu.impute_mean(cpu.model().rows(rows).unwrap(), Some(0))
+            .unwrap(),
+        gpu.impute_mean(gpu.model().rows(rows).unwrap(), Some(0))
+            .unwrap(),
     );
-    near(&a.mean, &b.mean, "mean");
-    near(&a.variance, &b.variance, "variance");
+    near(a.mean.as_slice(), b.mean.as_slice(), "mean");
+    near(a.variance.as_slice(), b.variance.as_slice(), "variance");
     assert_eq!(
-        cpu.impute_mode(rows, None).unwrap(),
-        gpu.impute_mode(rows, None).unwrap()
+        cpu.impute_mode(cpu.model().rows(rows).unwrap(), None)
+            .unwrap()
+            .into_vec(),
+        gpu.impute_mode(gpu.model().rows(rows).unwrap(), None)
+            .unwrap()
+            .into_vec()
     );
     let (a, b) = (
-        cpu.sample_given(rows, None, 3).unwrap(),
-        gpu.sample_given(rows, None, 3).unwrap(),
+        cpu.sample_given(cpu.model().rows(rows).unwrap(), None, 3)
+            .unwrap()
+            .into_vec(),
+        gpu.sample_given(gpu.model().rows(rows).unwrap(), None, 3)
+            .unwrap()
+            .into_vec(),
     );
     let same = a
         .iter()
@@ -583,18 +611,17 @@ fn a_run_resumes_to_the_same_bits() {
     let Some(ordinal) = card() else { return };
     let draw = &mut Draw::new(77);
     let kinds = [Kind::Gaussian; 6];
-    let structure = Structure::columns(
-        &kinds,
-        &[vec![0, 1], vec![2], vec![3, 4], vec![5]],
-        2,
-        5,
-        &[7, 9],
-        3,
-    )
-    .unwrap();
+    let structure = Structure::table(&kinds)
+        .groups([vec![0, 1], vec![2], vec![3, 4], vec![5]])
+        .window(2)
+        .components(5)
+        .channels([7, 9])
+        .classes(3)
+        .build()
+        .unwrap();
     let values: Vec<f32> = (0..90 * 6).map(|_| draw.0.normal() as f32).collect();
     let labels: Vec<i64> = (0..90).map(|row| row % 3).collect();
-    let data = Data::new(&values, &labels);
+    let data = data_of(&structure, &values, &labels);
     let settings = Settings {
         steps: 100,
         batch: 40,
@@ -603,36 +630,32 @@ fn a_run_resumes_to_the_same_bits() {
         ..Settings::default()
     };
     let whole = |stop: usize, most: usize| {
-        let mut trainer = Trainer::new(
-            Model::random(structure.clone(), 1.0, 1),
-            settings.clone(),
-            &data,
-        )
-        .unwrap();
+        let mut trainer = start(&Model::random(structure.clone(), 1.0, 1), &settings, &data);
         trainer
             .use_device(Device::Cuda(ordinal), Precision::Tf32)
             .unwrap();
-        trainer.look_every(stop);
+        trainer.report_every(stop);
         trainer.limit_gpu_bytes(most);
         let mut bytes = Vec::new();
         trainer
-            .run(&data, None, &mut |trainer, progress| {
+            .run_with(|trainer, progress| {
                 if progress.step == stop {
                     bytes = trainer.checkpoint().unwrap();
                 }
-                Proceed::Continue
+                ControlFlow::Continue(())
             })
             .unwrap();
         (trainer.checkpoint().unwrap(), bytes)
     };
     let (end, middle) = whole(30, usize::MAX);
-    let mut again = Trainer::resume(&middle).unwrap();
+    let middle = Checkpoint::from_bytes(&middle).unwrap();
+    let mut again = Trainer::resume(middle, data.clone()).unwrap();
     assert_eq!(again.steps_done(), 30);
     again
         .use_device(Device::Cuda(ordinal), Precision::Tf32)
         .unwrap();
     while again.steps_done() < 100 {
-        again.advance(&data).unwrap();
+        again.advance().unwrap();
     }
     assert!(again.checkpoint().unwrap() == end);
     assert!(
@@ -650,25 +673,22 @@ fn a_run_resumes_to_the_same_bits() {
 fn data_may_change_between_steps() {
     let Some(ordinal) = card() else { return };
     let draw = &mut Draw::new(78);
-    let structure = Structure::columns(
-        &[Kind::Gaussian; 3],
-        &[vec![0], vec![1], vec![2]],
-        2,
-        4,
-        &[5, 6],
-        2,
-    )
-    .unwrap();
+    let structure = Structure::table(&[Kind::Gaussian; 3])
+        .window(2)
+        .components(4)
+        .channels([5, 6])
+        .classes(2)
+        .build()
+        .unwrap();
     let values: Vec<f32> = (0..200 * 3).map(|_| draw.0.normal() as f32).collect();
     let labels: Vec<i64> = (0..200).map(|row| row % 2).collect();
     let (few, many) = (
-        Data::new(&values[..60], &labels[..20]),
-        Data::new(&values, &labels),
+        data_of(&structure, &values[..60], &labels[..20]),
+        data_of(&structure, &values, &labels),
     );
-    let light = Data {
-        weights: &[0.0; 200],
-        ..many
-    };
+    let mut weights = [0.0; 200];
+    weights[199] = 1e-30;
+    let light = many.clone().weighted(&weights);
     let settings = Settings {
         steps: 5,
         batch: 32,
@@ -676,21 +696,13 @@ fn data_may_change_between_steps() {
         ..Settings::default()
     };
     let last = |device: Device| {
-        let mut trainer = Trainer::new(
-            Model::random(structure.clone(), 1.0, 1),
-            settings.clone(),
-            &few,
-        )
-        .unwrap();
+        let mut trainer = start(&Model::random(structure.clone(), 1.0, 1), &settings, &few);
         trainer.use_device(device, Precision::F32).unwrap();
-        trainer
-            .run(&few, None, &mut |_, _| Proceed::Continue)
-            .unwrap();
-        let losses = [
-            trainer.advance(&many).unwrap(),
-            trainer.advance(&light).unwrap(),
-            trainer.advance(&few).unwrap(),
-        ];
+        trainer.run_with(|_, _| ControlFlow::Continue(())).unwrap();
+        let losses = [&many, &light, &few].map(|data| {
+            trainer.set_data(data.clone()).unwrap();
+            trainer.advance().unwrap()
+        });
         losses.map(|loss| loss.generative)
     };
     let (cpu, gpu) = (last(Device::Cpu), last(Device::Cuda(ordinal)));
@@ -705,9 +717,9 @@ fn data_may_change_between_steps() {
 #[test]
 fn a_gpu_that_is_not_there_is_named() {
     let Some(_) = card() else { return };
-    let count = gpu::count().unwrap();
+    let count = internals::count().unwrap();
     let mut predictor =
-        Predictor::new(Model::random(preset("mnist-ht").unwrap().structure, 1.0, 1));
+        Predictor::new(Model::random(preset("mnist-ht").unwrap().structure, 1.0, 1)).unwrap();
     let error = predictor
         .use_device(Device::Cuda(count), Precision::F32)
         .unwrap_err()
@@ -731,8 +743,10 @@ fn activations_are_few() {
             batch: 256,
             ..preset.settings
         };
-        let mut trainer =
-            Trainer::with_model(Model::random(preset.structure, 1.0, 1), settings).unwrap();
+        let row = vec![0.0; preset.structure.width()];
+        let data = data_of(&preset.structure, &row, &[]);
+        let model = Model::random(preset.structure, 1.0, 1);
+        let mut trainer = Trainer::from_model(model, settings, data).unwrap();
         trainer
             .use_device(Device::Cuda(ordinal), precision)
             .unwrap();
@@ -767,7 +781,7 @@ fn the_preset_agrees() {
         ..Model::random(preset.structure.clone(), 1.0, 3)
     };
     model.scaling = preset.scaling;
-    let data = Data::new(&values, &labels);
+    let data = data_of(&preset.structure, &values, &labels);
     train_alike(&model, &preset.settings, &data, 3, "mnist-ht");
     let holes = Settings {
         drop_inputs: 0.4,
@@ -797,7 +811,7 @@ fn the_preset_agrees() {
         (4096, Precision::Tf32, 1e-3),
     ] {
         let mut batch = Batch::default();
-        model.fill(&many[..rows * 784], (0, 0), &mut batch);
+        internals::fill(&model, &many[..rows * 784], &mut batch);
         let mut scoring = Scoring::new(
             (ordinal, precision),
             &model.structure,
@@ -845,7 +859,7 @@ fn large_batches_agree() {
     let labels: Vec<i64> = (0..rows as i64).map(|row| row % 10).collect();
     let mut model = Model::random(preset.structure.clone(), 1.0, 3);
     model.scaling = preset.scaling;
-    let data = Data::new(&values, &labels);
+    let data = data_of(&preset.structure, &values, &labels);
     let rule = Rule::Sgd { momentum: 0.5 };
     let settings = Settings {
         batch: rows,
@@ -856,10 +870,10 @@ fn large_batches_agree() {
     };
     train_alike(&model, &settings, &data, 2, "a large batch");
     let losses = |device: Device, precision: Precision| -> Vec<f64> {
-        let mut trainer = Trainer::new(model.clone(), settings.clone(), &data).unwrap();
+        let mut trainer = start(&model, &settings, &data);
         trainer.use_device(device, precision).unwrap();
         (0..2)
-            .map(|_| trainer.advance(&data).unwrap().objective(0.01))
+            .map(|_| trainer.advance().unwrap().objective(0.01))
             .collect()
     };
     let (exact, ours) = (

@@ -8,15 +8,11 @@ use proptest::prelude::*;
 use random_models::Draw;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::underflow::UnderflowFallback;
-use sumout::layers::mixing::Mixing;
-use sumout::layers::weights::Prepared;
-use sumout::model::Scaling;
-use sumout::model::model_file::{
-    self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes, from_bytes, to_bytes,
+use sumout::internals::{
+    Activations, Batch, Keep, Mixing, Parts, Prepared, UnderflowFallback, checkpoint_from_bytes,
+    checkpoint_to_bytes, fill,
 };
-use sumout::rows::batch::Batch;
+use sumout::model::{Notes, Scaling};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout::{Error, Model};
 
@@ -24,7 +20,14 @@ use sumout::{Error, Model};
 fn small() -> Model {
     let kinds = [Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)];
     let orders = [vec![vec![0, 1], vec![2]], vec![vec![2], vec![1], vec![0]]];
-    let structure = Structure::column_trees(&kinds, &orders, 2, 2, &[3, 2], 2).unwrap();
+    let structure = Structure::table(&kinds)
+        .trees(orders.clone())
+        .window(2)
+        .components(2)
+        .channels([3, 2])
+        .classes(2)
+        .build()
+        .unwrap();
     let mut model = Model::random(structure, 1.0, 3);
     model.weights = random_models::weights(&model.structure, 1.0, &mut Draw::new(5));
     model.set_prior(&[0.3, 0.7]).unwrap();
@@ -35,12 +38,17 @@ fn small() -> Model {
     model.about.classes = vec!["no".into(), "yes ✓".into()];
     model.about.columns = vec!["height".into(), "smokes".into(), "town".into()];
     model.about.categories = vec![vec![], vec![], vec!["A".into(), "B".into(), "C".into()]];
-    model.about.training = json!({"seed": u64::MAX, "rate": 0.03, "steps": [1, 2]});
+    model.about.training = notes(json!({"seed": u64::MAX, "rate": 0.03, "steps": [1, 2]}));
     model
 }
 
-fn checkpoint() -> Checkpoint {
-    Checkpoint {
+/// Notes of any shape.
+fn notes(text: Value) -> Notes {
+    serde_json::from_value(text).unwrap()
+}
+
+fn checkpoint() -> Parts {
+    Parts {
         model: small(),
         state: json!({"step": 12, "rule": "adam"}),
         tensors: BTreeMap::from([
@@ -71,7 +79,7 @@ fn join(header: &str, data: &[u8]) -> Vec<u8> {
 
 /// The small file with another table of contents.
 fn with_header(change: impl FnOnce(&mut Value)) -> Vec<u8> {
-    let (mut header, data) = split(&to_bytes(&small()).unwrap());
+    let (mut header, data) = split(&small().to_bytes().unwrap());
     change(&mut header);
     join(&header.to_string(), &data)
 }
@@ -108,19 +116,19 @@ fn with_number<const N: usize>(tensor: &str, index: usize, number: [u8; N]) -> V
 
 /// Opens bytes from anywhere: no panic, memory in proportion, and a model that works if there is one.
 fn open(bytes: &[u8]) -> Result<Model, Error> {
-    let (result, largest) = largest_allocation(|| from_bytes(bytes));
+    let (result, largest) = largest_allocation(|| Model::from_bytes(bytes));
     assert!(
         largest <= 32 * bytes.len() + 4096,
         "an allocation of {largest} bytes for a file of {}",
         bytes.len()
     );
     if let Ok(model) = &result {
-        model_file::check(model).unwrap();
+        model.check().unwrap();
         let row: Vec<f32> = (0..model.structure.width())
             .map(|i| if i % 2 == 0 { 0.0 } else { f32::NAN })
             .collect();
         let (mut batch, mut activations) = (Batch::default(), Activations::new());
-        model.fill(&row, (0, 0), &mut batch);
+        fill(model, &row, &mut batch);
         let prepared = Prepared::new(&model.weights);
         activations.forward(&model.structure, &prepared, &batch, &[], Keep::Scores);
         activations.recheck_scores(
@@ -168,10 +176,10 @@ proptest! {
         let mut model = Model { weights, ..Model::random(structure, 1.0, 0) };
         let prior: Vec<f64> = model.log_prior.iter().map(|_| draw.0.uniform() + 1e-9).collect();
         model.set_prior(&prior).unwrap();
-        let bytes = to_bytes(&model).unwrap();
+        let bytes = model.to_bytes().unwrap();
         let again = open(&bytes).unwrap();
         prop_assert_eq!(&again, &model);
-        prop_assert_eq!(to_bytes(&again).unwrap(), bytes);
+        prop_assert_eq!(again.to_bytes().unwrap(), bytes);
     }
 
     /// What a fuzzer does first: bytes set, stretches removed, doubled, or copied elsewhere.
@@ -198,11 +206,11 @@ proptest! {
 #[test]
 fn everything_comes_back_to_the_bit() {
     let model = small();
-    let bytes = to_bytes(&model).unwrap();
+    let bytes = model.to_bytes().unwrap();
     let again = opens(&bytes);
     assert_eq!(again, model);
     assert_eq!(again.log_prior[0].to_bits(), model.log_prior[0].to_bits());
-    assert_eq!(to_bytes(&again).unwrap(), bytes);
+    assert_eq!(again.to_bytes().unwrap(), bytes);
 }
 
 #[test]
@@ -213,19 +221,18 @@ fn identity_classes_and_frames_come_back() {
             LevelSpec::square(2, 4, Sharing::Shared),
             LevelSpec::all(3, Sharing::Own),
         ],
-        ..ImageSpec::new(4, 4, 2, (2, 2), 2)
+        channels: 2,
+        components: 2,
+        ..ImageSpec::new(4, 4)
     };
-    let structure = Structure::image(&spec, 3)
-        .unwrap()
-        .with_identity_classes()
-        .unwrap();
+    let structure = spec.structure(3).unwrap().with_identity_classes().unwrap();
     let model = Model::random(structure, 1.0, 1);
-    let bytes = to_bytes(&model).unwrap();
+    let bytes = model.to_bytes().unwrap();
     assert_eq!(opens(&bytes), model);
     let mut mixed = model;
     mixed.weights.classes = Mixing::new(1, 3, 3);
     assert_eq!(
-        to_bytes(&mixed).unwrap_err().to_string(),
+        mixed.to_bytes().unwrap_err().to_string(),
         "model file: classes.logits: expected the identity"
     );
 }
@@ -238,9 +245,12 @@ fn a_thousand_families_keep_the_header_small() {
             LevelSpec::square(2, 4, Sharing::Shared),
             LevelSpec::all(3, Sharing::Own),
         ],
-        ..ImageSpec::new(28, 28, 1, (1, 1), 4)
+        patch: (1, 1),
+        components: 4,
+        ..ImageSpec::new(28, 28)
     };
-    let bytes = to_bytes(&Model::random(Structure::image(&spec, 10).unwrap(), 1.0, 1)).unwrap();
+    let model = Model::random(spec.structure(10).unwrap(), 1.0, 1);
+    let bytes = model.to_bytes().unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     assert!(length < 100_000, "a header of {length} bytes");
     opens(&bytes);
@@ -266,7 +276,7 @@ fn a_checkpoint_comes_back_and_opens_as_a_model() {
     );
     assert_eq!(opens(&bytes), checkpoint.model);
 
-    let null = Checkpoint {
+    let null = Parts {
         state: Value::Null,
         ..checkpoint.clone()
     };
@@ -276,14 +286,14 @@ fn a_checkpoint_comes_back_and_opens_as_a_model() {
             .state,
         Value::Null
     );
-    let error = checkpoint_from_bytes(&to_bytes(&small()).unwrap())
+    let error = checkpoint_from_bytes(&small().to_bytes().unwrap())
         .unwrap_err()
         .to_string();
     assert_eq!(
         error,
         "model file: expected a training checkpoint, got a model without training state"
     );
-    let twice = Checkpoint {
+    let twice = Parts {
         doubles: BTreeMap::from([("m.0".into(), vec![])]),
         ..checkpoint
     };
@@ -296,7 +306,7 @@ fn a_checkpoint_comes_back_and_opens_as_a_model() {
 
 #[test]
 fn every_truncation_is_refused() {
-    let bytes = to_bytes(&small()).unwrap();
+    let bytes = small().to_bytes().unwrap();
     for length in 0..bytes.len() {
         assert!(
             open(&bytes[..length]).is_err(),
@@ -308,7 +318,7 @@ fn every_truncation_is_refused() {
 
 #[test]
 fn every_flipped_bit_is_refused() {
-    let mut bytes = to_bytes(&small()).unwrap();
+    let mut bytes = small().to_bytes().unwrap();
     for index in 0..bytes.len() {
         for mask in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
             bytes[index] ^= mask;
@@ -344,7 +354,7 @@ fn headers_that_lie() {
         &[&1u64.to_le_bytes(), &b"\xff"[..]].concat(),
         "header: expected value",
     );
-    let bytes = to_bytes(&small()).unwrap();
+    let bytes = small().to_bytes().unwrap();
     for length in [bytes.len() as u64 - 7, 1 << 40, u64::MAX] {
         let longer = [&length.to_le_bytes(), &bytes[8..]].concat();
         refused(
@@ -400,7 +410,7 @@ fn tensors_that_do_not_lie_where_they_say() {
         "cannot lie",
     );
     // offsets whose sum wraps around to the true length of the file
-    let (mut header, data) = split(&to_bytes(&small()).unwrap());
+    let (mut header, data) = split(&small().to_bytes().unwrap());
     let mut start = data.len() as u64;
     for index in 0..8 {
         let stop = if index < 7 {
@@ -473,7 +483,7 @@ fn tensors_of_another_kind() {
 
 #[test]
 fn names_that_come_twice() {
-    let (header, data) = split(&to_bytes(&small()).unwrap());
+    let (header, data) = split(&small().to_bytes().unwrap());
     let entry = |name: &str| format!("{{\"{name}\":{},", header[name]);
     let twice = |name: &str| join(&header.to_string().replacen('{', &entry(name), 1), &data);
     refused(&twice("log_prior"), "'log_prior' is there twice");
@@ -516,9 +526,10 @@ fn texts_that_are_no_header() {
         "recursion limit",
     );
     let mut model = small();
-    model.about.training = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    model.about.training = notes((0..200).fold(json!(1), |inner, _| json!([inner])));
     assert!(
-        to_bytes(&model)
+        model
+            .to_bytes()
             .unwrap_err()
             .to_string()
             .contains("recursion limit"),
@@ -787,7 +798,7 @@ fn broken_models_are_not_written() {
     let broken = |change: &dyn Fn(&mut Model), because: &str| {
         let mut model = small();
         change(&mut model);
-        let error = to_bytes(&model).unwrap_err().to_string();
+        let error = model.to_bytes().unwrap_err().to_string();
         assert!(error.contains(because), "{error}");
     };
     broken(

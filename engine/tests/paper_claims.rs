@@ -1,13 +1,11 @@
 //! Claims of the paper's appendices as checks that run: imputation can halve the accuracy, a sparse prior tensor is a
 //! Gaussian mixture, and a deep tree needs exponentially many channels as a shallow one.
 
-use sumout::Model;
-use sumout::layers::leaf::Coordinate;
-use sumout::layers::mixing::Mixing;
-use sumout::queries::predictor::Predictor;
+use sumout::internals::{Coordinate, Mixing};
 use sumout::random::{Purpose, Stream};
 use sumout::reference::Reference;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::{Model, Predictor, Rows};
 
 const EPSILON: f64 = 1e-4;
 
@@ -25,8 +23,13 @@ const TABLE: [((f32, f32, usize), f64); 8] = [
 
 /// That table as a TMM: leaves that are certain, and one channel a class, because x₁ and x₂ are independent given y.
 fn counter_example() -> Model {
-    let structure =
-        Structure::columns(&[Kind::Bernoulli; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap();
+    let structure = Structure::table(&[Kind::Bernoulli; 2])
+        .window(2)
+        .components(2)
+        .channels([2])
+        .classes(2)
+        .build()
+        .unwrap();
     let mut model = Model::random(structure.with_identity_classes().unwrap(), 0.0, 0);
     let tree = &mut model.weights.trees[0];
     for family in &mut tree.families {
@@ -54,9 +57,13 @@ fn accuracy(rule: &mut dyn FnMut(f32) -> usize) -> f64 {
 
 #[test]
 fn the_counter_example_is_the_papers_table() {
-    let mut model = Predictor::new(counter_example());
+    let mut model = Predictor::new(counter_example()).unwrap();
     for ((x1, x2, y), weight) in TABLE {
-        let log_joint = model.log_likelihood(&[x1, x2]).unwrap()[y] + model.model().log_prior[y];
+        let log_joint = model
+            .log_likelihood(model.model().rows(&[x1, x2]).unwrap())
+            .unwrap()
+            .into_vec()[y]
+            + model.model().log_prior[y];
         assert!(
             (log_joint.exp() - weight / 6.0).abs() < 1e-7,
             "{x1} {x2} {y}: {}",
@@ -68,25 +75,43 @@ fn the_counter_example_is_the_papers_table() {
 /// Claim on the sub-optimality of imputation: x₁ is seen, x₂ never.
 #[test]
 fn marginalising_is_right_twice_as_often_as_imputing() {
-    let mut model = Predictor::new(counter_example());
-    let mut predict = |row: [f32; 2]| model.predict(&row).unwrap()[0];
+    let mut model = Predictor::new(counter_example()).unwrap();
+    let mut predict = |row: [f32; 2]| model.predict(model.model().rows(&row).unwrap()).unwrap()[0];
     let marginalised = accuracy(&mut |x1| predict([x1, f32::NAN]));
     assert_eq!(format!("{:.3}", 100.0 * marginalised), "66.663");
 
     // unconditional: the most likely completion, then the Bayes predictor of complete rows
     let imputed = accuracy(&mut |x1| {
-        let log_prob = [0.0, 1.0].map(|x2| model.log_marginal(&[x1, x2]).unwrap()[0]);
+        let log_prob = [0.0, 1.0].map(|x2| {
+            model
+                .log_marginal(model.model().rows(&[x1, x2]).unwrap())
+                .unwrap()[0]
+        });
         let x2 = f32::from(log_prob[1] > log_prob[0]);
-        assert_eq!(model.impute_mode(&[x1, f32::NAN], None).unwrap(), [x1, x2]);
-        model.predict(&[x1, x2]).unwrap()[0]
+        assert_eq!(
+            model
+                .impute_mode(model.model().rows(&[x1, f32::NAN]).unwrap(), None)
+                .unwrap()
+                .into_vec(),
+            [x1, x2]
+        );
+        model
+            .predict(model.model().rows(&[x1, x2]).unwrap())
+            .unwrap()[0]
     });
     assert_eq!(format!("{:.3}", 100.0 * imputed), "33.337");
 
     // conditional: a completion for each class
     let imputed = accuracy(&mut |x1| {
         let mut score = |y: usize| {
-            let completed = model.impute_mode(&[x1, f32::NAN], Some(y)).unwrap();
-            model.posterior(&completed).unwrap()[y]
+            let completed = model
+                .impute_mode(model.model().rows(&[x1, f32::NAN]).unwrap(), Some(y))
+                .unwrap()
+                .into_vec();
+            model
+                .posterior(model.model().rows(&completed).unwrap())
+                .unwrap()
+                .into_vec()[y]
         };
         usize::from(score(1) > score(0))
     });
@@ -98,8 +123,12 @@ fn marginalising_is_right_twice_as_often_as_imputing() {
 #[test]
 fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
     let (n, s, k) = (5, 2, 3);
-    let structure =
-        Structure::sequence(n, s, 1, n * k, &[(usize::MAX, k, Sharing::Own)], 1).unwrap();
+    let structure = Structure::sequence(n)
+        .channels(s)
+        .components(n * k)
+        .level(usize::MAX, k, Sharing::Own)
+        .build()
+        .unwrap();
     let mut model = Model::random(structure, 0.0, 0);
     let mut stream = Stream::new(1, Purpose::Weights, 0, 0);
     let mut draw =
@@ -147,7 +176,10 @@ fn a_sparse_prior_tensor_is_a_gaussian_mixture() {
         .enumerate()
         .filter(|(i, _)| i / (n * s) >= 20 && i % 3 == 0)
         .for_each(|(_, x)| *x = f32::NAN);
-    let ours = Predictor::new(model.clone()).log_marginal(&rows).unwrap();
+    let ours = Predictor::new(model.clone())
+        .unwrap()
+        .log_marginal(model.rows(&rows).unwrap())
+        .unwrap();
     let reference = Reference::new(&model.structure, &model.weights);
     for (row, fast) in rows.chunks(n * s).zip(ours) {
         let exact = reference.scores(row)[0];
@@ -269,9 +301,11 @@ fn random_tree(m: usize, levels: &[(usize, usize)], sharing: Sharing, seed: u64)
     let spec = ImageSpec {
         kind: Kind::Categorical(m as u32),
         levels: levels.iter().map(level).collect(),
-        ..ImageSpec::new(1, 8, 1, (1, 1), m)
+        patch: (1, 1),
+        components: m,
+        ..ImageSpec::new(1, 8)
     };
-    let mut model = Model::random(Structure::image(&spec, 1).unwrap(), 1.0, seed);
+    let mut model = Model::random(spec.structure(1).unwrap(), 1.0, seed);
     let certain = |i: usize| {
         if i / m == i % m {
             0.0
@@ -307,7 +341,11 @@ fn the_prior_tensor_is_a_distribution_and_the_engines() {
     let rows: Vec<f32> = (0..256)
         .flat_map(|index| (0..8).map(move |i| (index >> (7 - i) & 1) as f32))
         .collect();
-    let ours = Predictor::new(model).log_likelihood(&rows).unwrap();
+    let ours = Predictor::new(model)
+        .unwrap()
+        .log_likelihood(Rows::new(&rows, 8).unwrap())
+        .unwrap()
+        .into_vec();
     for (ours, entry) in ours.iter().zip(&tensor) {
         assert!(
             (ours.exp() / entry - 1.0).abs() < 1e-4,

@@ -4,10 +4,9 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
-use sumout::Model;
-use sumout::queries::explain::{Neuron, View};
-use sumout::queries::predictor::Predictor;
+use sumout::queries::{Neuron, View};
 use sumout::structure::Kind;
+use sumout::{Model, Predictor};
 use worlds::{World, Worlds, agrees, complete_rows, tiny, with_holes};
 
 const COUNT: usize = 20_000;
@@ -61,13 +60,13 @@ fn rows_and_classes_have_their_frequencies() {
     for seed in 0..12 {
         let model = tiny(false, &mut Draw::new(seed));
         let (worlds, rows) = (Worlds::new(&model), complete_rows(&model.structure));
-        let mut predictor = Predictor::new(model.clone());
+        let mut predictor = Predictor::new(model.clone()).unwrap();
         let samples = predictor.sample(COUNT, None, seed).unwrap();
         let exact: Vec<f64> = rows
             .iter()
             .map(|row| worlds.probability(row, None))
             .collect();
-        check(&count_rows(&samples.rows, &rows), &exact);
+        check(&count_rows(samples.rows.as_slice(), &rows), &exact);
         let of_class = |y| samples.classes.iter().filter(|&&class| class == y).count();
         let classes: Vec<usize> = (0..model.structure.classes).map(of_class).collect();
         check(
@@ -85,7 +84,7 @@ fn rows_and_classes_have_their_frequencies() {
                 .iter()
                 .map(|row| worlds.probability(row, Some(y)))
                 .collect();
-            check(&count_rows(&samples.rows, &rows), &exact);
+            check(&count_rows(samples.rows.as_slice(), &rows), &exact);
         }
     }
 }
@@ -97,11 +96,16 @@ fn completions_have_their_frequencies_and_keep_what_is_observed() {
         let model = tiny(false, draw);
         let (worlds, rows) = (Worlds::new(&model), complete_rows(&model.structure));
         let given = with_holes(&rows[draw.from(0, rows.len() - 1)], 0.6, draw);
-        let mut predictor = Predictor::new(model.clone());
+        let mut predictor = Predictor::new(model.clone()).unwrap();
         for class in std::iter::once(None).chain((0..model.structure.classes).map(Some)) {
             let samples = predictor
-                .sample_given(&given.repeat(COUNT), class, seed)
-                .unwrap();
+                .sample_given(
+                    predictor.model().rows(&given.repeat(COUNT)).unwrap(),
+                    class,
+                    seed,
+                )
+                .unwrap()
+                .into_vec();
             assert!(
                 samples
                     .chunks(given.len())
@@ -129,11 +133,18 @@ fn real_completions_have_their_moments() {
         let draw = &mut Draw::new(800 + seed);
         let model = tiny(true, draw);
         let given = with_holes(&worlds::row(&model, draw), 0.6, draw);
-        let mut predictor = Predictor::new(model.clone());
+        let mut predictor = Predictor::new(model.clone()).unwrap();
         let samples = predictor
-            .sample_given(&given.repeat(COUNT), None, seed)
-            .unwrap();
-        let exact = predictor.impute_mean(&given, None).unwrap(); // which all_worlds.rs checks
+            .sample_given(
+                predictor.model().rows(&given.repeat(COUNT)).unwrap(),
+                None,
+                seed,
+            )
+            .unwrap()
+            .into_vec();
+        let exact = predictor
+            .impute_mean(predictor.model().rows(&given).unwrap(), None)
+            .unwrap(); // which all_worlds.rs checks
         let n = COUNT as f64;
         for column in 0..given.len() {
             let values: Vec<f64> = samples
@@ -146,8 +157,8 @@ fn real_completions_have_their_moments() {
                 assert!(values.iter().all(|&x| x == f64::from(given[column])));
             } else if model.structure.row_kinds()[column] == Kind::Gaussian {
                 let (mean, variance) = (
-                    f64::from(exact.mean[column]),
-                    f64::from(exact.variance[column]),
+                    f64::from(exact.mean[(0, column)]),
+                    f64::from(exact.variance[(0, column)]),
                 );
                 let ours = values.iter().sum::<f64>() / n;
                 assert!(
@@ -194,7 +205,7 @@ fn neurons_are_explained() {
         let draw = &mut Draw::new(900 + seed);
         let model = tiny(false, draw);
         let (worlds, rows) = (Worlds::new(&model), complete_rows(&model.structure));
-        let mut predictor = Predictor::new(model.clone());
+        let mut predictor = Predictor::new(model.clone()).unwrap();
         for _ in 0..4 {
             let tree = draw.from(0, model.structure.trees.len() - 1);
             let layer = draw.from(0, model.structure.trees[tree].levels.len());
@@ -219,7 +230,8 @@ fn neurons_are_explained() {
 
             let samples = predictor
                 .explain(neuron, View::Samples { count: COUNT, seed })
-                .unwrap();
+                .unwrap()
+                .into_vec();
             assert_eq!(samples.len(), COUNT * below.len());
             // the numbers that are not below are 0 in every cell
             let zeros: Vec<Vec<f32>> = rows
@@ -248,7 +260,7 @@ fn neurons_are_explained() {
                 &zeros.iter().map(exact).collect::<Vec<_>>(),
             );
 
-            let mode = predictor.explain(neuron, View::Mode).unwrap();
+            let mode = predictor.explain(neuron, View::Mode).unwrap().into_vec();
             assert!(
                 mode.iter()
                     .zip(&below)

@@ -3,16 +3,13 @@
 mod random_models;
 
 use random_models::Draw;
-use sumout::layers::mixing::Mixing;
-use sumout::layers::weights::Weights;
+use std::ops::ControlFlow;
+use sumout::internals::{Mixing, Weights};
+use sumout::model::Scaling;
 use sumout::reference::Reference;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
-use sumout::training::data::Data;
-use sumout::training::leaf_init::LeafStart;
-use sumout::training::optimizer::{Rule, Schedule};
-use sumout::training::settings::{Prior, Settings};
-use sumout::training::trainer::{Proceed, Trainer};
-use sumout::{Error, Model};
+use sumout::training::{Checkpoint, Data, LeafStart, Prior, Progress, Rule, Schedule};
+use sumout::{Error, Model, Rows, Settings, Trainer};
 
 /// Two classes of 6×6 images, a bar that stands or lies, with noise, holes and some labels missing.
 fn bars(rows: usize, seed: u64) -> (Vec<f32>, Vec<i64>) {
@@ -42,9 +39,29 @@ fn small_structure() -> Structure {
             LevelSpec::square(2, 12, Sharing::Own),
             LevelSpec::all(16, Sharing::Own),
         ],
-        ..ImageSpec::new(6, 6, 1, (1, 1), 4)
+        patch: (1, 1),
+        components: 4,
+        ..ImageSpec::new(6, 6)
     };
-    Structure::image(&spec, 2).unwrap()
+    spec.structure(2).unwrap()
+}
+
+/// Images of [`bars`] with their labels.
+fn data_of<'a>(values: &'a [f32], numbers: &[i64]) -> Data<'a> {
+    Data::new(
+        Rows::new(values, 36).unwrap(),
+        &sumout::training::labels(numbers),
+    )
+}
+
+/// A run of the small structure.
+fn start<'a>(settings: Settings, data: &Data<'a>) -> sumout::Result<Trainer<'a>> {
+    Trainer::start(
+        small_structure(),
+        Scaling::default(),
+        settings,
+        data.clone(),
+    )
 }
 
 fn settings() -> Settings {
@@ -76,7 +93,14 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
         vec![vec![0, 1], vec![2], vec![3, 4]],
         vec![vec![4, 2], vec![0, 3], vec![1]],
     ];
-    let structure = Structure::column_trees(&kinds, &orders, 2, 3, &[4, 5], 3).unwrap();
+    let structure = Structure::table(&kinds)
+        .trees(orders.clone())
+        .window(2)
+        .components(3)
+        .channels([4, 5])
+        .classes(3)
+        .build()
+        .unwrap();
     let draw = &mut Draw::new(11);
     let batch = random_models::batch(&structure, 40, 0.3, 2.0, draw);
     let labels: Vec<i64> = (0..40)
@@ -133,13 +157,10 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
     let values: Vec<f32> = (0..batch.rows)
         .flat_map(|b| batch.row(b).to_vec())
         .collect();
-    let data = Data {
-        values: &values,
-        labels: &labels,
-        weights: &row_weights,
-    };
-    let mut trainer = Trainer::with_model(model.clone(), settings).unwrap();
-    trainer.advance(&data).unwrap();
+    let rows = model.rows(&values).unwrap();
+    let data = Data::new(rows, &sumout::training::labels(&labels)).weighted(&row_weights);
+    let mut trainer = Trainer::from_model(model.clone(), settings, data).unwrap();
+    trainer.advance().unwrap();
     let moved = &centred(trainer.model().weights, &model.weights);
     let check = |name: &str, before: f32, after: f32, nudge: &dyn Fn(&mut Model, f32)| {
         let at = |by: f32| {
@@ -229,14 +250,14 @@ fn centred(mut after: Weights, before: &Weights) -> Weights {
     after
 }
 
-fn triples(mixing: &sumout::layers::mixing::Mixing) -> Vec<(usize, usize, usize)> {
+fn triples(mixing: &sumout::internals::Mixing) -> Vec<(usize, usize, usize)> {
     let (rows, columns) = (mixing.rows, mixing.columns);
     (0..mixing.matrices * rows * columns)
         .map(|i| (i / (rows * columns), i / columns % rows, i % columns))
         .collect()
 }
 
-fn free(coordinate: &mut sumout::layers::leaf::Coordinate) -> Vec<f32> {
+fn free(coordinate: &mut sumout::internals::Coordinate) -> Vec<f32> {
     coordinate
         .free_mut()
         .into_iter()
@@ -247,16 +268,12 @@ fn free(coordinate: &mut sumout::layers::leaf::Coordinate) -> Vec<f32> {
 fn train(threads: usize, rule: Rule, rate: f64) -> (Model, Vec<u64>) {
     let (values, labels) = bars(300, 1);
     let (other, other_labels) = bars(100, 2);
-    let (data, validation) = (
-        Data::new(&values, &labels),
-        Data::new(&other, &other_labels),
-    );
+    let (data, validation) = (data_of(&values, &labels), data_of(&other, &other_labels));
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .unwrap();
     pool.install(|| {
-        let model = Model::random(small_structure(), 1.0, 1);
         let settings = Settings {
             rule,
             rate,
@@ -265,13 +282,14 @@ fn train(threads: usize, rule: Rule, rate: f64) -> (Model, Vec<u64>) {
             stretch: 0.1,
             ..settings()
         };
-        let mut trainer = Trainer::new(model, settings, &data).unwrap();
+        let mut trainer = start(settings, &data).unwrap();
         let mut losses = Vec::new();
-        let heard = &mut |_: &Trainer, progress: &sumout::training::trainer::Progress| {
+        trainer.validate_on(validation).unwrap();
+        let report = |_: &Trainer, progress: &Progress| {
             losses.push(progress.objective.to_bits());
-            Proceed::Continue
+            ControlFlow::Continue(())
         };
-        trainer.run(&data, Some(&validation), heard).unwrap();
+        trainer.run_with(report).unwrap();
         (trainer.into_model(), losses)
     })
 }
@@ -319,16 +337,13 @@ fn every_rule_learns() {
                 ..settings
             };
         }
-        let data = Data::new(&values, &labels);
-        let validation = Data::new(&test, &test_labels);
-        let mut trainer =
-            Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap();
+        let data = data_of(&values, &labels);
+        let validation = data_of(&test, &test_labels);
+        let mut trainer = start(settings, &data).unwrap();
+        trainer.validate_on(validation).unwrap();
         let mut accuracy = 0.0;
-        let heard = &mut |_: &Trainer, progress: &sumout::training::trainer::Progress| {
-            accuracy = progress.validation.map_or(accuracy, |loss| loss.accuracy());
-            Proceed::Continue
-        };
-        trainer.run(&data, Some(&validation), heard).unwrap();
+        trainer.on_progress(|p| accuracy = p.validation.map_or(accuracy, |loss| loss.accuracy()));
+        trainer.train().unwrap();
         assert!(accuracy > 0.95, "{rule:?}: {accuracy}");
     }
 }
@@ -337,7 +352,7 @@ fn every_rule_learns() {
 #[test]
 fn full_batch_em_climbs() {
     let (values, labels) = bars(128, 5);
-    let data = Data::new(&values, &labels);
+    let data = data_of(&values, &labels);
     let settings = Settings {
         steps: 30,
         batch: 128,
@@ -351,11 +366,10 @@ fn full_batch_em_climbs() {
         generative: 1.0,
         ..settings()
     };
-    let mut trainer =
-        Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap();
+    let mut trainer = start(settings, &data).unwrap();
     let mut before = f64::INFINITY;
     for step in 0..30 {
-        let now = trainer.advance(&data).unwrap().objective(1.0);
+        let now = trainer.advance().unwrap().objective(1.0);
         assert!(now <= before + 1e-3, "step {step}: {before} then {now}");
         before = now;
     }
@@ -366,10 +380,7 @@ fn full_batch_em_climbs() {
 fn a_killed_run_goes_on_to_the_same_bits() {
     let (values, labels) = bars(150, 1);
     let (other, other_labels) = bars(100, 2);
-    let (data, validation) = (
-        Data::new(&values, &labels),
-        Data::new(&other, &other_labels),
-    );
+    let (data, validation) = (data_of(&values, &labels), data_of(&other, &other_labels));
     for (rule, rate) in [(Rule::adam(), 0.03), (Rule::Em, 0.2)] {
         let settings = Settings {
             rule,
@@ -378,23 +389,21 @@ fn a_killed_run_goes_on_to_the_same_bits() {
             validate_every: 7,
             ..settings()
         };
-        let start = || {
-            Trainer::new(
-                Model::random(small_structure(), 1.0, 1),
-                settings.clone(),
-                &data,
-            )
-            .unwrap()
-        };
-        let run = |trainer: &mut Trainer, stop: usize| {
-            let heard = &mut |_: &Trainer, p: &sumout::training::trainer::Progress| {
+        let start = || start(settings.clone(), &data).unwrap();
+        let run = |trainer: &mut Trainer<'_>, stop: usize| {
+            let report = |_: &Trainer, p: &Progress| {
                 if p.step == stop {
-                    Proceed::Stop
+                    ControlFlow::Break(())
                 } else {
-                    Proceed::Continue
+                    ControlFlow::Continue(())
                 }
             };
-            trainer.run(&data, Some(&validation), heard).unwrap();
+            trainer.run_with(report).unwrap();
+        };
+        let start = || {
+            let mut trainer = start();
+            trainer.validate_on(validation.clone()).unwrap();
+            trainer
         };
         let mut whole = start();
         run(&mut whole, 30);
@@ -403,7 +412,10 @@ fn a_killed_run_goes_on_to_the_same_bits() {
             run(&mut killed, stop);
             let bytes = killed.checkpoint().unwrap();
             drop(killed);
-            let mut resumed = Trainer::resume(&bytes).unwrap();
+            let checkpoint = Checkpoint::from_bytes(&bytes).unwrap();
+            assert_eq!(checkpoint.model().structure, small_structure());
+            let mut resumed = Trainer::resume(checkpoint, data.clone()).unwrap();
+            resumed.validate_on(validation.clone()).unwrap();
             assert_eq!(resumed.steps_done(), stop);
             run(&mut resumed, 30);
             assert!(
@@ -414,50 +426,52 @@ fn a_killed_run_goes_on_to_the_same_bits() {
         let last = model_bytes(&whole.model());
         let best = model_bytes(&whole.into_model());
         assert!(
-            sumout::model::model_file::from_bytes(&last).is_ok()
-                && sumout::model::model_file::from_bytes(&best).is_ok()
+            sumout::Model::from_bytes(&last).is_ok() && sumout::Model::from_bytes(&best).is_ok()
         );
     }
 }
 
 fn model_bytes(model: &Model) -> Vec<u8> {
-    sumout::model::model_file::to_bytes(model).unwrap()
+    model.to_bytes().unwrap()
 }
 
 #[test]
 fn a_damaged_checkpoint_is_an_error() {
     let (values, labels) = bars(50, 1);
-    let data = Data::new(&values, &labels);
-    let trainer =
-        Trainer::new(Model::random(small_structure(), 1.0, 1), settings(), &data).unwrap();
+    let data = data_of(&values, &labels);
+    let trainer = start(settings(), &data).unwrap();
     let bytes = trainer.checkpoint().unwrap();
-    let error = |bytes: &[u8]| Trainer::resume(bytes).map(|_| ()).unwrap_err().to_string();
+    let error = |bytes: &[u8]| {
+        let checkpoint = Checkpoint::from_bytes(bytes);
+        let resumed = checkpoint.and_then(|checkpoint| Trainer::resume(checkpoint, data.clone()));
+        resumed.map(|_| ()).unwrap_err().to_string()
+    };
     assert_eq!(
         error(&model_bytes(&trainer.model())),
         "model file: expected a training checkpoint, got a model without training state"
     );
-    let mut checkpoint = sumout::model::model_file::checkpoint_from_bytes(&bytes).unwrap();
+    let mut checkpoint = sumout::internals::checkpoint_from_bytes(&bytes).unwrap();
     checkpoint.tensors.get_mut("first").unwrap().pop();
-    let short = sumout::model::model_file::checkpoint_to_bytes(&checkpoint).unwrap();
+    let short = sumout::internals::checkpoint_to_bytes(&checkpoint).unwrap();
     assert_eq!(error(&short), "model file: training state: too few numbers");
     checkpoint
         .tensors
         .get_mut("first")
         .unwrap()
         .extend([0.0; 3]);
-    let long = sumout::model::model_file::checkpoint_to_bytes(&checkpoint).unwrap();
+    let long = sumout::internals::checkpoint_to_bytes(&checkpoint).unwrap();
     assert_eq!(
         error(&long),
         "model file: training state: 2 numbers too many"
     );
     checkpoint.tensors.remove("second");
-    let without = sumout::model::model_file::checkpoint_to_bytes(&checkpoint).unwrap();
+    let without = sumout::internals::checkpoint_to_bytes(&checkpoint).unwrap();
     assert_eq!(
         error(&without),
         "model file: training state: 'second' is not there"
     );
     checkpoint.state["step"] = "x".into();
-    let nonsense = sumout::model::model_file::checkpoint_to_bytes(&checkpoint).unwrap();
+    let nonsense = sumout::internals::checkpoint_to_bytes(&checkpoint).unwrap();
     assert!(
         error(&nonsense).starts_with("model file: training state: invalid type"),
         "{}",
@@ -466,21 +480,21 @@ fn a_damaged_checkpoint_is_an_error() {
 }
 
 #[test]
-fn the_best_model_is_kept_and_a_stop_is_heard() {
+fn the_best_model_is_kept_and_a_run_can_be_broken_off() {
     let (values, labels) = bars(200, 6);
-    let data = Data::new(&values, &labels);
-    let mut trainer =
-        Trainer::new(Model::random(small_structure(), 1.0, 1), settings(), &data).unwrap();
+    let data = data_of(&values, &labels);
+    let mut trainer = start(settings(), &data).unwrap();
     let mut calls = 0;
-    let heard = &mut |_: &Trainer, _: &sumout::training::trainer::Progress| {
+    trainer.validate_on(data.clone()).unwrap();
+    let report = |_: &Trainer, _: &Progress| {
         calls += 1;
         if calls == 25 {
-            Proceed::Stop
+            ControlFlow::Break(())
         } else {
-            Proceed::Continue
+            ControlFlow::Continue(())
         }
     };
-    trainer.run(&data, Some(&data), heard).unwrap();
+    trainer.run_with(report).unwrap();
     assert_eq!((trainer.steps_done(), calls), (25, 25));
     let last = trainer.model().weights;
     assert_ne!(
@@ -493,12 +507,17 @@ fn the_best_model_is_kept_and_a_stop_is_heard() {
 #[test]
 fn what_cannot_be_trained_is_said_before_work_starts() {
     let (values, labels) = bars(20, 7);
-    let model = Model::random(small_structure(), 1.0, 1);
-    let attempt = |values: &[f32], labels: &[i64], settings: Settings| {
-        let error = Trainer::new(model.clone(), settings, &Data::new(values, labels))
-            .map(|_| ())
-            .unwrap_err();
-        error.to_string()
+    let attempt = |values: &[f32], numbers: &[i64], settings: Settings| {
+        let trainer = Rows::new(values, 36).and_then(|rows| {
+            Trainer::new(
+                small_structure(),
+                settings,
+                rows,
+                &sumout::training::labels(numbers),
+            )
+            .map(drop)
+        });
+        trainer.unwrap_err().to_string()
     };
     let ok = settings();
     assert_eq!(
@@ -517,7 +536,7 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     wrong[4] = 7;
     assert_eq!(
         attempt(&values, &wrong, ok.clone()),
-        "row 4: expected a label from 0 to 1 or -1 for missing, got 7"
+        "row 4: expected a label from 0 to 1, or none, got 7"
     );
     let zeros = vec![0; 20];
     assert_eq!(
@@ -575,16 +594,23 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
         );
     }
     let table = Model::random(
-        Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[2], 2).unwrap(),
+        Structure::table(&[Kind::Gaussian; 2])
+            .window(2)
+            .components(2)
+            .channels([2])
+            .classes(2)
+            .build()
+            .unwrap(),
         1.0,
         1,
     );
-    let turned = Trainer::with_model(
+    let turned = Trainer::from_model(
         table,
         Settings {
             rotate: 5.0,
             ..ok.clone()
         },
+        Data::new(Rows::new(&[0.0; 2], 2).unwrap(), &[]),
     )
     .map(|_| ())
     .unwrap_err()
@@ -615,7 +641,7 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
 #[test]
 fn leaves_start_from_as_many_structures_as_there_are() {
     let (values, labels) = bars(20, 8);
-    let data = Data::new(&values, &labels);
+    let data = data_of(&values, &labels);
     let leaves = |structures: usize| {
         let settings = Settings {
             leaves: LeafStart {
@@ -624,10 +650,7 @@ fn leaves_start_from_as_many_structures_as_there_are() {
             },
             ..settings()
         };
-        Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data)
-            .unwrap()
-            .into_model()
-            .weights
+        start(settings, &data).unwrap().into_model().weights
     };
     assert_eq!(leaves(usize::MAX), leaves(1_000_000));
 }
@@ -638,25 +661,18 @@ fn a_batch_of_no_weight_moves_nothing_to_nan() {
     let weights: Vec<f32> = (0..20)
         .map(|row| if row == 0 { 1.0 } else { 0.0 })
         .collect();
-    let data = Data {
-        weights: &weights,
-        ..Data::new(&values, &labels)
-    };
+    let data = data_of(&values, &labels).weighted(&weights);
     let settings = Settings {
         batch: 1,
         steps: 20,
         leaf_rate: 1.0,
         ..settings()
     };
-    let mut trainer =
-        Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap();
-    trainer
-        .run(&data, None, &mut |_, _| Proceed::Continue)
-        .unwrap();
-    let mut predictor = sumout::queries::predictor::Predictor::new(trainer.into_model());
+    let trainer = start(settings, &data).unwrap();
+    let mut predictor = sumout::Predictor::new(trainer.train().unwrap()).unwrap();
     assert!(
         predictor
-            .log_marginal(&values)
+            .log_marginal(predictor.model().rows(&values).unwrap())
             .unwrap()
             .iter()
             .all(|log| log.is_finite())
@@ -666,33 +682,30 @@ fn a_batch_of_no_weight_moves_nothing_to_nan() {
 #[test]
 fn a_rate_that_explodes_is_an_error() {
     let (values, labels) = bars(64, 8);
-    let data = Data::new(&values, &labels);
+    let data = data_of(&values, &labels);
     let settings = Settings {
         rule: Rule::Sgd { momentum: 0.9 },
         rate: 1e38,
         leaf_rate: 1.0,
         ..settings()
     };
-    let mut trainer =
-        Trainer::new(Model::random(small_structure(), 1.0, 1), settings, &data).unwrap();
-    let result = (0..60).find_map(|_| trainer.advance(&data).err());
+    let mut trainer = start(settings, &data).unwrap();
+    let result = (0..60).find_map(|_| trainer.advance().err());
     assert!(matches!(result, Some(Error::Diverged { .. })), "{result:?}");
 }
 
 /// A row of 4 numbers is wholly missing with probability ∫p⁴dp = 1/5 where every row draws its own p, and 1/16 at p = ½.
 #[test]
 fn rows_draw_their_own_share_of_holes() {
-    let structure = Structure::columns(
-        &[Kind::Gaussian; 4],
-        &[vec![0], vec![1], vec![2], vec![3]],
-        2,
-        2,
-        &[2],
-        1,
-    )
-    .unwrap();
+    let structure = Structure::table(&[Kind::Gaussian; 4])
+        .window(2)
+        .components(2)
+        .channels([2])
+        .classes(1)
+        .build()
+        .unwrap();
     let values: Vec<f32> = (0..40).map(|i| i as f32 / 10.0).collect();
-    let data = Data::new(&values, &[]);
+    let rows = Rows::new(&values, 4).unwrap();
     for (drop_varied, expected) in [(true, 1.0 / 5.0), (false, 1.0 / 16.0)] {
         let settings = Settings {
             steps: 2000,
@@ -701,10 +714,9 @@ fn rows_draw_their_own_share_of_holes() {
             drop_varied,
             ..Settings::default()
         };
-        let mut trainer =
-            Trainer::new(Model::random(structure.clone(), 1.0, 1), settings, &data).unwrap();
+        let mut trainer = Trainer::new(structure.clone(), settings, rows, &[]).unwrap();
         let empty = (0..2000)
-            .filter(|_| trainer.advance(&data).unwrap().generative.abs() < 1e-6)
+            .filter(|_| trainer.advance().unwrap().generative.abs() < 1e-6)
             .count();
         let share = empty as f64 / 2000.0;
         assert!((share - expected).abs() < 0.03, "{drop_varied}: {share}");

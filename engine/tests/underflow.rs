@@ -5,19 +5,14 @@ mod random_models;
 
 use random_models::Draw;
 use std::collections::BTreeMap;
-use sumout::Model;
-use sumout::arithmetic::math::log_sum_exp;
-use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::scaled_f64::ScaledF64;
-use sumout::layers::leaf::Coordinate;
-use sumout::layers::mixing::Mixing;
-use sumout::layers::weights::Prepared;
+use sumout::internals::{
+    Activations, Batch, Coordinate, Keep, Mixing, Prepared, ScaledF64, log_sum_exp,
+};
 use sumout::model::Scaling;
-use sumout::queries::ensemble::predict_together;
-use sumout::queries::predictor::{Predictor, argmax_rows};
+use sumout::queries::predict_together;
 use sumout::reference::Reference;
-use sumout::rows::batch::Batch;
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
+use sumout::{Matrix, Model, Predictor, Rows};
 
 /// A model over random structures whose weights go down to e^(−3·spread).
 fn model(spread: f64, draw: &mut Draw) -> Model {
@@ -50,6 +45,12 @@ fn rows(model: &Model, count: usize, missing: f64, reach: f32, draw: &mut Draw) 
         .collect()
 }
 
+/// Where each row of scores (n, k) is largest, the first where several are.
+fn argmax(scores: &[f64], k: usize) -> Vec<usize> {
+    let best = |row: &[f64]| (1..k).fold(0, |best, y| if row[y] > row[best] { y } else { best });
+    scores.chunks_exact(k).map(best).collect()
+}
+
 /// Leaving out what cannot change the answer does not change the answer, of one model or of two together.
 #[test]
 fn predictions_over_shifts_are_those_of_the_scores() {
@@ -63,36 +64,48 @@ fn predictions_over_shifts_are_those_of_the_scores() {
         let mut other = Predictor::new(Model {
             weights,
             ..model.clone()
-        });
-        let mut predictor = Predictor::new(model);
+        })
+        .unwrap();
+        let mut predictor = Predictor::new(model).unwrap();
         for reach in [0, 1] {
-            let shifts = sumout::queries::predictor::shifts(reach);
-            let scores = predictor.log_joint(&rows, &shifts).unwrap();
+            let shifts = sumout::queries::shifts(reach);
+            let scores = predictor
+                .log_joint(predictor.model().rows(&rows).unwrap(), &shifts)
+                .unwrap()
+                .into_vec();
             let range = |row: &[f64]| {
                 row.iter()
                     .fold(0.0, |most: f64, x| most.max((row[0] - x).abs()))
             };
             apart += scores.chunks(k).filter(|row| range(row) > 100.0).count(); // further than mantissas of f32 reach
             assert_eq!(
-                predictor.predict_shifted(&rows, &shifts).unwrap(),
-                argmax_rows(&scores, k)
+                predictor
+                    .predict_shifted(predictor.model().rows(&rows).unwrap(), &shifts)
+                    .unwrap(),
+                argmax(&scores, k)
             );
             let sums: Vec<f64> = scores
                 .iter()
-                .zip(other.log_joint(&rows, &shifts).unwrap())
+                .zip(
+                    other
+                        .log_joint(other.model().rows(&rows).unwrap(), &shifts)
+                        .unwrap()
+                        .into_vec(),
+                )
                 .map(|(a, b)| a + b)
                 .collect();
+            let asked = predictor.model().rows(&rows).unwrap();
             let mut members = [predictor, other];
             assert_eq!(
-                predict_together(&mut members, &rows, &shifts).unwrap(),
-                argmax_rows(&sums, k)
+                predict_together(&mut members, asked, &shifts).unwrap(),
+                argmax(&sums, k)
             );
             [predictor, other] = members;
         }
     }
     assert!(apart > 100, "{apart}");
     assert!(
-        predict_together(&mut [], &[], &[(0, 0)])
+        predict_together(&mut [], Rows::new(&[], 1).unwrap(), &[(0, 0)])
             .unwrap_err()
             .to_string()
             .contains("at least one model")
@@ -103,36 +116,64 @@ fn predictions_over_shifts_are_those_of_the_scores() {
 fn check_finite(predictor: &mut Predictor, rows: &[f32]) {
     let finite = |values: &[f64]| assert!(values.iter().all(|x| x.is_finite()), "{values:?}");
     let finite_f32 = |values: &[f32]| assert!(values.iter().all(|x| x.is_finite()), "{values:?}");
-    finite(&predictor.log_likelihood(rows).unwrap());
-    finite(&predictor.log_marginal(rows).unwrap());
-    let posterior = predictor.posterior(rows).unwrap();
+    finite(
+        &predictor
+            .log_likelihood(predictor.model().rows(rows).unwrap())
+            .unwrap()
+            .into_vec(),
+    );
+    finite(
+        &predictor
+            .log_marginal(predictor.model().rows(rows).unwrap())
+            .unwrap(),
+    );
+    let posterior = predictor
+        .posterior(predictor.model().rows(rows).unwrap())
+        .unwrap()
+        .into_vec();
     finite(&posterior);
     for row in posterior.chunks(predictor.model().structure.classes) {
         assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{row:?}");
     }
     finite(
         &predictor
-            .log_joint(rows, &sumout::queries::predictor::shifts(1))
-            .unwrap(),
+            .log_joint(
+                predictor.model().rows(rows).unwrap(),
+                &sumout::queries::shifts(1),
+            )
+            .unwrap()
+            .into_vec(),
     );
     for class in [None, Some(0)] {
-        let flows = predictor.responsibilities(rows, class).unwrap();
-        flows.iter().for_each(|tree| finite_f32(tree));
+        let flows = predictor
+            .responsibilities(predictor.model().rows(rows).unwrap(), class)
+            .unwrap();
+        flows.iter().for_each(|tree| finite_f32(tree.as_slice()));
         let trees = predictor.model().structure.trees.clone();
         for b in 0..rows.len() / predictor.model().structure.width() {
-            let first = |(tree, flows): (&Tree, &Vec<f32>)| -> f32 {
-                flows[b * tree.positions.len() * tree.components..][..tree.components]
-                    .iter()
-                    .sum()
+            let first = |(tree, flows): (&Tree, &Matrix<f32>)| -> f32 {
+                flows.row(b)[..tree.components].iter().sum()
             };
             let sum: f32 = trees.iter().zip(&flows).map(first).sum();
             assert!((sum - 1.0).abs() < 1e-4, "responsibilities sum to {sum}");
         }
-        let imputed = predictor.impute_mean(rows, class).unwrap();
-        finite_f32(&imputed.mean);
-        finite_f32(&imputed.variance);
-        finite_f32(&predictor.impute_mode(rows, class).unwrap());
-        finite_f32(&predictor.sample_given(rows, class, 1).unwrap());
+        let imputed = predictor
+            .impute_mean(predictor.model().rows(rows).unwrap(), class)
+            .unwrap();
+        finite_f32(imputed.mean.as_slice());
+        finite_f32(imputed.variance.as_slice());
+        finite_f32(
+            &predictor
+                .impute_mode(predictor.model().rows(rows).unwrap(), class)
+                .unwrap()
+                .into_vec(),
+        );
+        finite_f32(
+            &predictor
+                .sample_given(predictor.model().rows(rows).unwrap(), class, 1)
+                .unwrap()
+                .into_vec(),
+        );
     }
 }
 
@@ -145,12 +186,22 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
         model.structure.width(),
     );
     let reference = Reference::new(s, &model.weights);
-    let scores = predictor.log_likelihood(rows).unwrap();
-    let posterior = predictor.posterior(rows).unwrap();
-    let flows = predictor.responsibilities(rows, None).unwrap();
-    let imputed = predictor.impute_mean(rows, None).unwrap();
-    let mut batch = sumout::rows::batch::Batch::default();
-    model.fill(rows, (0, 0), &mut batch);
+    let scores = predictor
+        .log_likelihood(predictor.model().rows(rows).unwrap())
+        .unwrap()
+        .into_vec();
+    let posterior = predictor
+        .posterior(predictor.model().rows(rows).unwrap())
+        .unwrap()
+        .into_vec();
+    let flows = predictor
+        .responsibilities(predictor.model().rows(rows).unwrap(), None)
+        .unwrap();
+    let imputed = predictor
+        .impute_mean(predictor.model().rows(rows).unwrap(), None)
+        .unwrap();
+    let mut batch = sumout::internals::Batch::default();
+    sumout::internals::fill(&model, rows, &mut batch);
     for b in 0..batch.rows {
         let up = reference.forward(batch.row(b), &|_, _, _| false);
         let joint: Vec<f64> = up
@@ -188,7 +239,7 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
         let down = reference.flows(&up, &exact);
         for (t, tree) in s.trees.iter().enumerate() {
             let m = tree.components;
-            let row = &flows[t][b * tree.positions.len() * m..];
+            let row = flows[t].row(b);
             for (i, d) in (0..tree.positions.len()).flat_map(|i| (0..m).map(move |d| (i, d))) {
                 let (ours, exact) = (f64::from(row[i * m + d]), down.leaves[&(t, i)][d]);
                 assert!(
@@ -199,7 +250,7 @@ fn check_reference(predictor: &mut Predictor, rows: &[f32]) {
         }
         let means = means(&model, &down.leaves);
         for column in (0..width).filter(|&column| rows[b * width + column].is_nan()) {
-            let ours = f64::from(imputed.mean[b * width + column]);
+            let ours = f64::from(imputed.mean[(b, column)]);
             if let Some(exact) = means[column] {
                 assert!(
                     (ours - exact).abs() < 20.0 * tolerance,
@@ -254,7 +305,7 @@ fn random_models_of_extreme_weights_and_values() {
             [3.0, 1e4, 1e6][seed as usize % 3],
             draw,
         );
-        let mut predictor = Predictor::new(model);
+        let mut predictor = Predictor::new(model).unwrap();
         check_finite(&mut predictor, &rows);
         check_reference(&mut predictor, &rows);
     }
@@ -267,7 +318,7 @@ fn values_of_any_size() {
         let mut model = model([1.0, 30.0][seed as usize % 2], draw);
         model.scaling = Scaling::uniform(-3.0, 7.0);
         let rows = rows(&model, 20, 0.3, [1e30, f32::MAX][seed as usize % 2], draw);
-        check_finite(&mut Predictor::new(model), &rows);
+        check_finite(&mut Predictor::new(model).unwrap(), &rows);
     }
 }
 
@@ -278,21 +329,39 @@ fn an_outlier_does_not_drown_the_rest() {
     for (seed, spread) in (0..20).map(|seed| (seed, [1.0, 40.0][seed as usize % 2])) {
         let draw = &mut Draw::new(200 + seed);
         let levels = [(2, 4, Sharing::Own), (4, 5, Sharing::Own)];
-        let structure = Structure::sequence(8, 1, 1, 3, &levels, 2).unwrap();
+        let structure = levels
+            .iter()
+            .fold(Structure::sequence(8), |s, &(window, channels, sharing)| {
+                s.level(window, channels, sharing)
+            })
+            .components(3)
+            .classes(2)
+            .build()
+            .unwrap();
         let weights = random_models::weights(&structure, spread, draw);
         let mut predictor = Predictor::new(Model {
             weights,
             ..Model::random(structure, 0.0, 0)
-        });
+        })
+        .unwrap();
         let mut row: Vec<f32> = (0..8).map(|_| draw.0.normal() as f32).collect();
         row[draw.from(1, 7)] = f32::NAN;
         let mut answers = |x: f32| {
             row[0] = x;
-            let mode = predictor.impute_mode(&row, Some(0)).unwrap()[1..].to_vec();
+            let mode = predictor
+                .impute_mode(predictor.model().rows(&row).unwrap(), Some(0))
+                .unwrap()
+                .into_vec()[1..]
+                .to_vec();
             (
-                predictor.responsibilities(&row, Some(0)).unwrap(),
+                predictor
+                    .responsibilities(predictor.model().rows(&row).unwrap(), Some(0))
+                    .unwrap(),
                 mode,
-                predictor.posterior(&row).unwrap(),
+                predictor
+                    .posterior(predictor.model().rows(&row).unwrap())
+                    .unwrap()
+                    .into_vec(),
             )
         };
         let (far, farther) = (answers(1e5), answers(1e30));
@@ -305,7 +374,7 @@ fn an_outlier_does_not_drown_the_rest() {
             far.2,
             farther.2
         );
-        for (a, b) in far.0[0].iter().zip(&farther.0[0]) {
+        for (a, b) in far.0[0].as_slice().iter().zip(farther.0[0].as_slice()) {
             assert!((a - b).abs() < 1e-4, "{a} {b}");
         }
         assert!(
@@ -329,18 +398,27 @@ fn thousands_of_positions() {
     .enumerate()
     {
         let draw = &mut Draw::new(300 + seed as u64);
-        let structure = Structure::sequence(3500, 1, 1, 4, &levels, 3).unwrap();
+        let structure = levels
+            .iter()
+            .fold(
+                Structure::sequence(3500),
+                |s, &(window, channels, sharing)| s.level(window, channels, sharing),
+            )
+            .components(4)
+            .classes(3)
+            .build()
+            .unwrap();
         let weights = random_models::weights(&structure, [1.0, 20.0][seed % 2], draw);
         let model = Model {
             weights,
             ..Model::random(structure, 0.0, 0)
         };
         let rows = rows(&model, 4, 0.3, 1e4, draw);
-        let mut predictor = Predictor::new(model);
+        let mut predictor = Predictor::new(model).unwrap();
         check_finite(&mut predictor, &rows);
         check_reference(&mut predictor, &rows);
         let sample = predictor.sample(3, None, 1).unwrap();
-        assert!(sample.rows.iter().all(|x| x.is_finite()));
+        assert!(sample.rows.as_slice().iter().all(|x| x.is_finite()));
     }
 }
 
@@ -349,7 +427,12 @@ fn thousands_of_positions() {
 #[test]
 fn what_is_left_after_underflow_is_shared_exactly() {
     let kinds = [Kind::Gaussian, Kind::Gaussian];
-    let structure = Structure::columns(&kinds, &[vec![0], vec![1]], 2, 2, &[3], 1).unwrap();
+    let structure = Structure::table(&kinds)
+        .window(2)
+        .components(2)
+        .channels([3])
+        .build()
+        .unwrap();
     let mut model = Model::random(structure, 0.0, 0);
     let tree = &mut model.weights.trees[0];
     for (family, means) in tree.families.iter_mut().zip([[0.0, 1000.0], [-1.0, 5.0]]) {
@@ -378,20 +461,35 @@ fn what_is_left_after_underflow_is_shared_exactly() {
     model.weights.classes = Mixing::from_logits(1, 1, 3, |_, _, a| {
         [0.0, 0.7f32.ln() - 100.0, 0.3f32.ln() - 100.0][a]
     });
-    let mut predictor = Predictor::new(model);
+    let mut predictor = Predictor::new(model).unwrap();
     let row = [1000.0, f32::NAN]; // channel 1 says −1, channel 2 says 5
-    let flows = predictor.responsibilities(&row, None).unwrap();
+    let flows = predictor
+        .responsibilities(predictor.model().rows(&row).unwrap(), None)
+        .unwrap();
     let near =
         |ours: f32, exact: f64| assert!((f64::from(ours) - exact).abs() < 1e-4, "{ours} {exact}");
-    near(flows[0][1], 1.0);
-    near(flows[0][2], 0.7);
-    let imputed = predictor.impute_mean(&row, None).unwrap();
-    near(imputed.mean[1], -0.7 + 1.5);
-    near(imputed.variance[1], 1.0 + 0.21 * 36.0);
-    assert_eq!(predictor.impute_mode(&row, None).unwrap(), [1000.0, -1.0]);
-    let draws = predictor
-        .sample_given(&row.repeat(10_000), None, 3)
+    near(flows[0][(0, 1)], 1.0);
+    near(flows[0][(0, 2)], 0.7);
+    let imputed = predictor
+        .impute_mean(predictor.model().rows(&row).unwrap(), None)
         .unwrap();
+    near(imputed.mean[(0, 1)], -0.7 + 1.5);
+    near(imputed.variance[(0, 1)], 1.0 + 0.21 * 36.0);
+    assert_eq!(
+        predictor
+            .impute_mode(predictor.model().rows(&row).unwrap(), None)
+            .unwrap()
+            .into_vec(),
+        [1000.0, -1.0]
+    );
+    let draws = predictor
+        .sample_given(
+            predictor.model().rows(&row.repeat(10_000)).unwrap(),
+            None,
+            3,
+        )
+        .unwrap()
+        .into_vec();
     let share = draws.chunks(2).filter(|row| row[1] < 2.0).count() as f64 / 1e4;
     assert!((share - 0.7).abs() < 0.02, "{share}");
 }
@@ -399,9 +497,7 @@ fn what_is_left_after_underflow_is_shared_exactly() {
 /// Classes that share nothing lie further apart than the mantissas of one row reach; none of that needs the guard.
 #[test]
 fn classes_hundreds_of_nats_apart() {
-    let structure = sumout::recipes::presets::preset("mnist-cp")
-        .unwrap()
-        .structure;
+    let structure = sumout::recipes::preset("mnist-cp").unwrap().structure;
     let mut model = Model::random(structure, 6.0, 5);
     let mut draw = Draw::new(8);
     for coordinate in &mut model.weights.trees[0].families[0].coordinates {
@@ -418,7 +514,7 @@ fn classes_hundreds_of_nats_apart() {
         Reference::new(&model.structure, &model.weights),
     );
     let (mut batch, mut activations) = (Batch::default(), Activations::new());
-    model.fill(&rows, (0, 0), &mut batch);
+    sumout::internals::fill(&model, &rows, &mut batch);
     for keep in [Keep::Scores, Keep::Everything] {
         activations.forward(&model.structure, &prepared, &batch, &[], keep);
         assert!(activations.scores_to_recheck(10).is_empty());

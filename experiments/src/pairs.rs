@@ -24,8 +24,8 @@ use crate::tmm;
 use anyhow::Result;
 use serde::Deserialize;
 use std::time::Instant;
-use sumout::device::Precision;
-use sumout::queries::predictor::shifts;
+use sumout::Precision;
+use sumout::queries::shifts;
 use sumout::random::{Purpose, Stream};
 use sumout_data::devices::DeviceChoice;
 
@@ -116,7 +116,9 @@ pub fn run_tmm(
     for missing in plan.missing()? {
         let rows = with_holes(missing, &mnist.test.values, seed)?;
         accuracies.push(mean_of_pairs(
-            &model.log_joint(&rows, &shifts(options.shifts))?,
+            model
+                .log_joint(model.model().rows(&rows)?, &shifts(options.shifts))?
+                .as_slice(),
             &mnist.test.labels,
         ));
     }

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use sumout::queries::explain::{Neuron, View};
-use sumout::queries::predictor::Predictor;
+use sumout::Predictor;
+use sumout::queries::{Neuron, View};
 use sumout::random::{Purpose, Stream};
 use sumout_data::model_files;
 use sumout_report::picture::{Picture, base64};
@@ -41,7 +41,7 @@ pub fn run(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut predictor = Predictor::new(sumout::model::model_file::from_bytes(&bytes)?);
+    let mut predictor = Predictor::new(sumout::Model::from_bytes(&bytes)?)?;
     save("samples.svg", samples(&mut predictor)?)?;
     save("neurons.svg", neurons(&mut predictor)?)
 }
@@ -53,7 +53,7 @@ fn samples(predictor: &mut Predictor) -> Result<String> {
     let mut svg = start(SAMPLES * CELL, classes * CELL, "Samples of every class");
     for class in 0..classes {
         let drawn = predictor.sample(SAMPLES, Some(class), 1)?;
-        for (i, row) in drawn.rows.chunks_exact(SIDE * SIDE).enumerate() {
+        for (i, row) in drawn.rows.iter().enumerate() {
             image(&mut svg, row, (i * CELL + 2, class * CELL + 2), CELL - 4)?;
         }
     }
@@ -100,7 +100,7 @@ fn neurons(predictor: &mut Predictor) -> Result<String> {
                 );
                 image(
                     &mut svg,
-                    &drawn,
+                    drawn.as_slice(),
                     (left + x * CELL + 1, y * CELL + 1),
                     CELL - 2,
                 )?;

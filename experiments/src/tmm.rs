@@ -18,16 +18,12 @@ use crate::results::{Book, Run, gpu, machine, seconds};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::time::Instant;
-use sumout::Model;
-use sumout::arithmetic::math::log_sum_exp;
-use sumout::device::{Device, Precision};
-use sumout::model::model_file;
-use sumout::queries::ensemble::predict_together;
-use sumout::queries::predictor::{Predictor, argmax_rows, shifts};
-use sumout::training::data::Data;
-use sumout::training::settings::Settings;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::internals::log_sum_exp;
+use sumout::queries::{predict_together, shifts};
+use sumout::training::{Data, labels};
+use sumout::{Device, Model, Precision, Predictor, Rows, Settings, Trainer};
 use sumout_data::devices::DeviceChoice;
 use sumout_data::layout::{Layout, Shape, Table};
 
@@ -127,7 +123,7 @@ pub fn run(
             ready,
         )?;
         if plan.seeds.first() == Some(&seed) && member == 0 {
-            book.keep(&model_file::to_bytes(&model)?)?; // for pictures
+            book.keep(&model.to_bytes()?)?; // for pictures
         }
         members.push(chosen.predictor(model)?);
     }
@@ -191,11 +187,10 @@ pub fn learn(
     book: &Book,
     (device, precision): (Device, Precision),
 ) -> Result<Model> {
-    let data = Data::new(&train.values, &train.labels);
     let mut trainer = start_training(plan, model, seed, train, book)?;
     trainer.use_device(device, precision)?;
     let start = Instant::now();
-    trainer.run(&data, None, &mut |_, progress| {
+    trainer.run_with(|_, progress| {
         let (step, steps) = (progress.step, progress.steps);
         if step.is_multiple_of(steps.div_ceil(10)) || step == steps {
             let seconds = start.elapsed().as_secs_f64();
@@ -205,18 +200,18 @@ pub fn learn(
                 plan.name
             );
         }
-        Proceed::Continue
+        ControlFlow::Continue(())
     })?;
     Ok(trainer.into_model())
 }
 
-fn start_training(
+fn start_training<'a>(
     plan: &Plan,
     model: &toml::Table,
     seed: u64,
-    train: &Images,
+    train: &'a Images,
     book: &Book,
-) -> Result<Trainer> {
+) -> Result<Trainer<'a>> {
     let text = toml::to_string(model)?;
     let shape = Shape {
         height: 28,
@@ -225,11 +220,11 @@ fn start_training(
     };
     let layout = Layout::unnamed(shape.height * shape.width, Some(shape));
     // Presets need no more of the data than that they are bytes of ten classes.
-    let (values, labels) = (vec![255.0; layout.width], vec![CLASSES as i64 - 1]);
+    let (values, last) = (vec![255.0; layout.width], vec![CLASSES as i64 - 1]);
     let table = Table {
         layout,
         values,
-        labels: Some(labels),
+        labels: Some(last),
     };
     let chosen = sumout_data::plan::Plan::parse(&text, &plan.name)?.for_data(&table)?;
     let settings = Settings {
@@ -242,13 +237,10 @@ fn start_training(
         ..settings.clone()
     }; // each run has its own
     book.set_settings(json!({ "weights": weights, "multiply_adds": edges, "training": said }));
-    let mut model = Model::random(chosen.structure, 1.0, seed);
-    model.scaling = chosen.scaling;
-    Ok(Trainer::new(
-        model,
-        settings,
-        &Data::new(&train.values, &train.labels),
-    )?)
+    let rows = Rows::new(&train.values, PIXELS)?;
+    let data = Data::new(rows, &labels(&train.labels));
+    let (structure, scaling) = (chosen.structure, chosen.scaling);
+    Ok(Trainer::start(structure, scaling, settings, data)?)
 }
 
 /// Accuracies by vote and column.
@@ -263,7 +255,10 @@ fn judge(
     for missing in plan.missing()? {
         let rows = with_holes(missing, &test.values, seed)?;
         let answers = match options.votes[..] {
-            [Vote::Sum] => vec![predict_together(members, &rows, &shifts(options.shifts))?],
+            [Vote::Sum] => {
+                let rows = Rows::new(&rows, PIXELS)?;
+                vec![predict_together(members, rows, &shifts(options.shifts))?]
+            }
             _ => voted(members, options, &rows)?,
         };
         for (accuracies, answers) in accuracies.iter_mut().zip(&answers) {
@@ -279,13 +274,20 @@ fn voted(members: &mut [Predictor], options: &Options, rows: &[f32]) -> Result<V
     let mut sums: Vec<Vec<f64>> = options.votes.iter().map(empty).collect();
     for member in members {
         for shift in shifts(options.shifts) {
-            let scores = member.log_joint(rows, &[shift])?;
+            let scores = member.log_joint(Rows::new(rows, PIXELS)?, &[shift])?;
             sums.iter_mut()
                 .zip(&options.votes)
-                .for_each(|(sums, vote)| vote.add(sums, &scores));
+                .for_each(|(sums, vote)| vote.add(sums, scores.as_slice()));
         }
     }
-    Ok(sums.iter().map(|sums| argmax_rows(sums, CLASSES)).collect())
+    Ok(sums.iter().map(|sums| argmax_rows(sums)).collect())
+}
+
+/// Where each row of sums (n, K) is largest, the first where several are.
+fn argmax_rows(sums: &[f64]) -> Vec<usize> {
+    let best =
+        |row: &[f64]| (1..CLASSES).fold(0, |best, y| if row[y] > row[best] { y } else { best });
+    sums.chunks_exact(CLASSES).map(best).collect()
 }
 
 #[cfg(test)]

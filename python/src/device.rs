@@ -3,7 +3,7 @@
 use crate::exception;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use sumout::device::Device;
+use sumout::Device;
 
 /// The device of that name, or what is wrong with it.
 pub fn ready(name: &str) -> PyResult<Device> {
@@ -16,7 +16,7 @@ pub fn ready(name: &str) -> PyResult<Device> {
             format!("device='{name}': this package was built without CUDA; use device='cpu'");
         return Err(PyRuntimeError::new_err(message));
     }
-    match sumout::gpu::count().map_err(exception)? {
+    match sumout::internals::count().map_err(exception)? {
         count if ordinal < count => Ok(device),
         count => Err(PyRuntimeError::new_err(format!(
             "device='{name}': there are {count} GPUs, counted from 0"

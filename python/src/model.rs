@@ -9,13 +9,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, PoisonError};
-use sumout::device::{Device, Precision};
-use sumout::layers::leaf::values_of;
-use sumout::model::model_file;
-use sumout::queries::explain::{Neuron, View};
-use sumout::queries::predictor::Predictor;
+use sumout::queries::{Neuron, View};
+use sumout::{Device, Kind, Matrix, Precision, Predictor, Rows};
 
-type Rows<'py> = PyReadonlyArray2<'py, f32>;
+type Array<'py> = PyReadonlyArray2<'py, f32>;
 type Table<'py, T> = Bound<'py, PyArray2<T>>;
 
 /// A trained model. Rows are C-contiguous float32 arrays (n, width), NaN is missing; `threads` 0 is one a core.
@@ -27,7 +24,9 @@ pub struct Model {
 impl Model {
     /// Prepares a model in a pool of ours: the one that rayon has for all would be dead after a fork.
     pub fn new(model: sumout::Model) -> PyResult<Self> {
-        let predictor = pool(1)?.install(|| Predictor::new(model));
+        let predictor = pool(1)?
+            .install(|| Predictor::new(model))
+            .map_err(exception)?;
         Ok(Self {
             predictor: Mutex::new(predictor),
         })
@@ -74,33 +73,19 @@ impl Model {
         });
         answer.map_err(exception)
     }
-
-    fn width(&self) -> usize {
-        self.look(|model| model.structure.width())
-    }
 }
 
-/// The numbers of rows of the right width.
-fn numbers<'a>(rows: &'a Rows<'_>, width: usize) -> PyResult<&'a [f32]> {
-    if rows.shape()[1] != width {
-        return Err(PyValueError::new_err(format!(
-            "rows: expected {width} columns, got {}",
-            rows.shape()[1]
-        )));
+/// A view of an array's rows; their number of columns is checked by the engine.
+fn view<'a>(rows: &'a Array<'_>) -> PyResult<Rows<'a>> {
+    if !rows.is_c_contiguous() {
+        return Err(PyValueError::new_err("rows: expected a C-contiguous array"));
     }
-    match rows.is_c_contiguous() {
-        true => Ok(rows.as_slice()?),
-        false => Err(PyValueError::new_err("rows: expected a C-contiguous array")),
-    }
+    Rows::new(rows.as_slice()?, rows.shape()[1]).map_err(exception)
 }
 
-fn table<'py, T: numpy::Element>(
-    py: Python<'py>,
-    numbers: Vec<T>,
-    width: usize,
-) -> PyResult<Table<'py, T>> {
-    let rows = numbers.len() / width.max(1);
-    numbers.into_pyarray(py).reshape([rows, width])
+fn table<T: numpy::Element>(py: Python<'_>, matrix: Matrix<T>) -> PyResult<Table<'_, T>> {
+    let shape = [matrix.rows(), matrix.columns()];
+    matrix.into_vec().into_pyarray(py).reshape(shape)
 }
 
 #[pymethods]
@@ -110,14 +95,14 @@ impl Model {
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
         Self::new(
             pool(1)?
-                .install(|| model_file::from_bytes(bytes))
+                .install(|| sumout::Model::from_bytes(bytes))
                 .map_err(exception)?,
         )
     }
 
     /// The bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.look(model_file::to_bytes).map_err(exception)?;
+        let bytes = self.look(sumout::Model::to_bytes).map_err(exception)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -142,10 +127,12 @@ impl Model {
     #[getter]
     fn categories(&self) -> Vec<usize> {
         let kinds = self.look(|model| model.structure.row_kinds());
-        kinds
-            .into_iter()
-            .map(|kind| values_of(kind).unwrap_or(0))
-            .collect()
+        let categories = |kind| match kind {
+            Kind::Gaussian => 0,
+            Kind::Bernoulli => 2,
+            Kind::Categorical(count) => count as usize,
+        };
+        kinds.into_iter().map(categories).collect()
     }
 
     /// (height, width, channels) of an image, None for a table.
@@ -181,56 +168,47 @@ impl Model {
     fn log_likelihood<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Array<'py>,
         threads: usize,
     ) -> PyResult<Table<'py, f64>> {
-        let (rows, classes) = (numbers(&rows, self.width())?, self.classes());
-        table(
-            py,
-            self.ask(py, threads, |p| p.log_likelihood(rows))?,
-            classes,
-        )
+        let rows = view(&rows)?;
+        table(py, self.ask(py, threads, |p| p.log_likelihood(rows))?)
     }
 
     /// P(y|x_o), (n, K).
     fn posterior<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Array<'py>,
         threads: usize,
     ) -> PyResult<Table<'py, f64>> {
-        let (rows, classes) = (numbers(&rows, self.width())?, self.classes());
-        table(py, self.ask(py, threads, |p| p.posterior(rows))?, classes)
+        let rows = view(&rows)?;
+        table(py, self.ask(py, threads, |p| p.posterior(rows))?)
     }
 
     /// log P(x_o), (n).
     fn log_marginal<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Array<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rows = numbers(&rows, self.width())?;
-        Ok(self
-            .ask(py, threads, |p| p.log_marginal(rows))?
-            .into_pyarray(py))
+        let rows = view(&rows)?;
+        let logs = self.ask(py, threads, |p| p.log_marginal(rows))?;
+        Ok(logs.into_pyarray(py))
     }
 
     /// log P(x_q|x_o), (n): `rows` holds x_q and x_o, `given` x_o alone.
     fn log_conditional<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
-        given: Rows<'py>,
+        rows: Array<'py>,
+        given: Array<'py>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (rows, given) = (
-            numbers(&rows, self.width())?,
-            numbers(&given, self.width())?,
-        );
-        Ok(self
-            .ask(py, threads, |p| p.log_conditional(rows, given))?
-            .into_pyarray(py))
+        let (rows, given) = (view(&rows)?, view(&given)?);
+        let logs = self.ask(py, threads, |p| p.log_conditional(rows, given))?;
+        Ok(logs.into_pyarray(py))
     }
 
     /// E[x_m|x_o] and its variance, both (n, width).
@@ -238,17 +216,13 @@ impl Model {
     fn impute_mean<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Array<'py>,
         class_index: Option<usize>,
         threads: usize,
     ) -> PyResult<(Table<'py, f32>, Table<'py, f32>)> {
-        let width = self.width();
-        let rows = numbers(&rows, width)?;
+        let rows = view(&rows)?;
         let imputed = self.ask(py, threads, |p| p.impute_mean(rows, class_index))?;
-        Ok((
-            table(py, imputed.mean, width)?,
-            table(py, imputed.variance, width)?,
-        ))
+        Ok((table(py, imputed.mean)?, table(py, imputed.variance)?))
     }
 
     /// The values in the most likely joint assignment of hidden variables and missing numbers, (n, width).
@@ -256,39 +230,33 @@ impl Model {
     fn impute_mode<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Array<'py>,
         class_index: Option<usize>,
         threads: usize,
     ) -> PyResult<Table<'py, f32>> {
-        let width = self.width();
-        let rows = numbers(&rows, width)?;
+        let rows = view(&rows)?;
         table(
             py,
             self.ask(py, threads, |p| p.impute_mode(rows, class_index))?,
-            width,
         )
     }
 
-    /// One draw from P(x_m|x_o) for every row, (n, width).
+    /// One sample of P(x_m|x_o) for every row, (n, width).
     #[pyo3(signature = (rows, class_index, seed, threads))]
     fn impute_sample<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Array<'py>,
         class_index: Option<usize>,
         seed: u64,
         threads: usize,
     ) -> PyResult<Table<'py, f32>> {
-        let width = self.width();
-        let rows = numbers(&rows, width)?;
-        table(
-            py,
-            self.ask(py, threads, |p| p.sample_given(rows, class_index, seed))?,
-            width,
-        )
+        let rows = view(&rows)?;
+        let question = |p: &mut Predictor| p.sample_given(rows, class_index, seed);
+        table(py, self.ask(py, threads, question)?)
     }
 
-    /// Draws from P(X) or P(X|y): rows (count, width) and their classes (count).
+    /// Samples of P(X) or P(X|y): rows (count, width) and their classes (count).
     #[pyo3(signature = (count, class_index, seed, threads))]
     fn sample<'py>(
         &self,
@@ -300,10 +268,7 @@ impl Model {
     ) -> PyResult<(Table<'py, f32>, Bound<'py, PyArray1<i64>>)> {
         let samples = self.ask(py, threads, |p| p.sample(count, class_index, seed))?;
         let classes: Vec<i64> = samples.classes.iter().map(|&class| class as i64).collect();
-        Ok((
-            table(py, samples.rows, self.width())?,
-            classes.into_pyarray(py),
-        ))
+        Ok((table(py, samples.rows)?, classes.into_pyarray(py)))
     }
 
     /// What one neuron stands for: `count` samples of what is below it, or its mode where `count` is None.
@@ -326,10 +291,6 @@ impl Model {
             node,
             channel,
         };
-        table(
-            py,
-            self.ask(py, threads, |p| p.explain(neuron, view))?,
-            self.width(),
-        )
+        table(py, self.ask(py, threads, |p| p.explain(neuron, view))?)
     }
 }

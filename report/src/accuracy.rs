@@ -3,8 +3,9 @@
 use crate::baselines::Neighbours;
 use anyhow::Result;
 use std::io::Write;
+use sumout::Predictor;
 use sumout::masks::{Grid, Missing};
-use sumout::queries::predictor::{Predictor, argmax_rows, shifts};
+use sumout::queries::shifts;
 use sumout_data::layout::Table;
 
 /// The methods, best first. "KNN" is the five nearest training images by the pixels that are seen.
@@ -59,9 +60,9 @@ pub fn score(
         .shape
         .map_or((1, test.layout.width), |shape| (shape.height, shape.width));
     missing.apply(&Grid::image(height, width, 1), &mut rows, 0, seed)?;
-    let scores = predictor.log_joint(&rows, &shifts(1))?;
+    let scores = predictor.log_joint(predictor.model().rows(&rows)?, &shifts(1))?;
     let answers = [
-        argmax_rows(&scores, predictor.model().structure.classes),
+        scores.argmax(),
         neighbours.by_seen_pixels(&rows),
         neighbours.by_filled_in(&rows),
     ];

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use sumout::masks::{Grid, Missing, hide};
-use sumout::queries::predictor::Predictor;
+use sumout::{Predictor, Rows};
 use sumout_data::layout::Table;
 
 /// Samples of each completion.
@@ -113,16 +113,17 @@ pub fn completions(predictor: &mut Predictor, test: &Table, seed: u64) -> Result
         let original = test.values[number * width..][..width].to_vec();
         let mut holes = original.clone();
         kind.cut(&mut holes, side, number, seed)?;
-        let imputed = predictor.impute_mean(&holes, None)?;
-        let draws = predictor.sample_given(&holes.repeat(SAMPLES), None, seed)?;
+        let (row, many) = (Rows::new(&holes, width)?, holes.repeat(SAMPLES));
+        let imputed = predictor.impute_mean(row, None)?;
+        let draws = predictor.sample_given(Rows::new(&many, width)?, None, seed)?;
         all.push(Completion {
             words,
             label: digit as usize,
-            posterior: predictor.posterior(&holes)?,
-            mode: predictor.impute_mode(&holes, None)?,
-            mean: imputed.mean,
-            variance: imputed.variance,
-            samples: draws.chunks_exact(width).map(<[f32]>::to_vec).collect(),
+            posterior: predictor.posterior(row)?.into_vec(),
+            mode: predictor.impute_mode(row, None)?.into_vec(),
+            mean: imputed.mean.into_vec(),
+            variance: imputed.variance.into_vec(),
+            samples: draws.iter().map(<[f32]>::to_vec).collect(),
             original,
             holes,
         });
@@ -142,19 +143,17 @@ pub struct ClassDraws {
 /// The mean and `count` draws of every class.
 pub fn classes(predictor: &mut Predictor, count: usize, seed: u64) -> Result<Vec<ClassDraws>> {
     let width = predictor.model().structure.width();
+    let nothing = vec![f32::NAN; width];
     let mut classes = Vec::new();
     for class in 0..predictor.model().structure.classes {
         // A seed for each class: otherwise all would share their noise.
         let drawn = predictor.sample(count, Some(class), seed.wrapping_add(class as u64))?;
         classes.push(ClassDraws {
             mean: predictor
-                .impute_mean(&vec![f32::NAN; width], Some(class))?
-                .mean,
-            samples: drawn
-                .rows
-                .chunks_exact(width)
-                .map(<[f32]>::to_vec)
-                .collect(),
+                .impute_mean(Rows::new(&nothing, width)?, Some(class))?
+                .mean
+                .into_vec(),
+            samples: drawn.rows.iter().map(<[f32]>::to_vec).collect(),
         });
     }
     Ok(classes)

@@ -6,9 +6,8 @@
 //! ```
 
 use anyhow::Result;
-use sumout::Model;
-use sumout::queries::explain::{Neuron, View};
-use sumout::queries::predictor::Predictor;
+use sumout::queries::{Neuron, View};
+use sumout::{Model, Predictor};
 
 /// Neurons shown of every level.
 pub const SHOWN: usize = 6;
@@ -122,12 +121,8 @@ pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<S
             )?;
             neurons.push(Meaning {
                 probability: usage[channel],
-                average: average(&drawn, width),
-                samples: drawn
-                    .chunks_exact(width)
-                    .take(SAMPLES)
-                    .map(<[f32]>::to_vec)
-                    .collect(),
+                average: average(drawn.as_slice(), width),
+                samples: drawn.iter().take(SAMPLES).map(<[f32]>::to_vec).collect(),
             });
         }
         let nodes = predictor.model().structure.trees[0].nodes(layer);
@@ -161,7 +156,7 @@ fn average(rows: &[f32], width: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+    use sumout::structure::{ImageSpec, LevelSpec, Sharing};
 
     #[test]
     fn the_way_up_and_how_often_channels_are_used() {
@@ -170,9 +165,10 @@ mod tests {
                 LevelSpec::square(2, 5, Sharing::Own),
                 LevelSpec::square(2, 6, Sharing::Own),
             ],
-            ..ImageSpec::new(8, 8, 1, (2, 2), 4)
+            components: 4,
+            ..ImageSpec::new(8, 8)
         };
-        let model = Model::random(Structure::image(&spec, 3).unwrap(), 2.0, 1);
+        let model = Model::random(spec.structure(3).unwrap(), 2.0, 1);
         let pixel = 5 * 8 + 2; // patch (2, 1) of 4×4, node (1, 0) of 2×2
         assert_eq!(way_up(&model, pixel), [9, 2, 0]);
         let usage = usage(&model, &[9, 2, 0]);
@@ -183,12 +179,14 @@ mod tests {
                 .all(|layer| (layer.iter().sum::<f64>() - 1.0).abs() < 1e-5)
         );
         // With nothing observed, responsibilities are the same probabilities.
-        let mut predictor = Predictor::new(model);
-        let expected = predictor.responsibilities(&[f32::NAN; 64], None).unwrap();
+        let mut predictor = Predictor::new(model).unwrap();
+        let nothing = [f32::NAN; 64];
+        let nothing = predictor.model().rows(&nothing).unwrap();
+        let expected = predictor.responsibilities(nothing, None).unwrap();
         assert!(
             usage[0]
                 .iter()
-                .zip(&expected[0][9 * 4..])
+                .zip(&expected[0].as_slice()[9 * 4..])
                 .all(|(a, &b)| (a - f64::from(b)).abs() < 1e-5)
         );
         let stages = above(&mut predictor, pixel, 1).unwrap();

@@ -9,7 +9,7 @@ use crate::neurons::{Meaning, Stage};
 use crate::picture::Picture;
 use anyhow::Result;
 use std::fmt::Write;
-use sumout::queries::predictor::{Predictor, argmax_rows};
+use sumout::Predictor;
 use sumout_data::layout::Table;
 
 const STYLE: &str = include_str!("style.css");
@@ -159,7 +159,14 @@ fn one_completion(c: &Completion, side: usize) -> Result<String> {
     for sample in &c.samples {
         tiles.push(tile(&filled(sample), "a sample", "sample")?);
     }
-    let best = argmax_rows(&c.posterior, c.posterior.len())[0];
+    let larger = |best: usize, y: usize| {
+        if c.posterior[y] > c.posterior[best] {
+            y
+        } else {
+            best
+        }
+    };
+    let best = (1..c.posterior.len()).fold(0, larger);
     let verdict = format!("{best}, {:.0} %", 100.0 * c.posterior[best]);
     let right = if best == *label { "" } else { " wrong" };
     Ok(format!(

@@ -212,7 +212,14 @@ pub(crate) mod tests {
             Kind::Categorical(3),
         ];
         let groups: Vec<Vec<u32>> = (0..4).map(|column| vec![column]).collect();
-        let structure = Structure::columns(&kinds, &groups, 2, 2, &[3], 2).unwrap();
+        let structure = Structure::table(&kinds)
+            .groups(groups.clone())
+            .window(2)
+            .components(2)
+            .channels([3])
+            .classes(2)
+            .build()
+            .unwrap();
         let mut model = Model::random(structure, 1.0, 1);
         model.about.columns = ["age", "sex", "coin", "kind"].map(str::to_owned).to_vec();
         model.about.categories = vec![vec![], vec!["f".into(), "m".into()], vec![], vec![]];

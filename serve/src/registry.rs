@@ -14,10 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
-use sumout::Model;
 use sumout::model::Scaling;
-use sumout::queries::predictor::Predictor;
 use sumout::structure::{OUTSIDE, Tree};
+use sumout::{Model, Predictor};
 use sumout_data::error::mistake;
 use sumout_data::layout::{Layout, Request, Split};
 use sumout_data::model_files;
@@ -123,7 +122,7 @@ impl Shelf {
         let examples = examples(self.examples.as_deref(), &layout, &classes)?;
         let about = about(name, &model, &layout, &columns, &classes, examples.len());
         let engine = Engine::start(
-            Predictor::new(model),
+            Predictor::new(model)?,
             self.limits.waiting(),
             self.metrics.clone(),
         );
@@ -393,8 +392,7 @@ fn levels(model: &Model, tree: &Tree) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sumout::model::model_file;
-    use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+    use sumout::structure::{ImageSpec, LevelSpec, Sharing};
 
     fn image_model(seed: u64) -> Model {
         let spec = ImageSpec {
@@ -403,9 +401,10 @@ mod tests {
                 LevelSpec::square(2, 3, Sharing::Own),
                 LevelSpec::square(2, 4, Sharing::Own),
             ],
-            ..ImageSpec::new(6, 6, 1, (2, 2), 2)
+            components: 2,
+            ..ImageSpec::new(6, 6)
         };
-        Model::random(Structure::image(&spec, 2).unwrap(), 1.0, seed)
+        Model::random(spec.structure(2).unwrap(), 1.0, seed)
     }
 
     #[test]
@@ -452,7 +451,7 @@ mod tests {
     fn a_new_file_is_taken_and_a_bad_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.sumout");
-        fs::write(&path, model_file::to_bytes(&image_model(1)).unwrap()).unwrap();
+        fs::write(&path, image_model(1).to_bytes().unwrap()).unwrap();
         let metrics: Arc<Metrics> = Arc::default();
         let argument = path.display().to_string();
         let shelf = Shelf::new(
@@ -478,7 +477,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &shelf.find(Some("m")).unwrap()));
         let mut other = image_model(2);
         other.about.classes = vec!["a".into(), "b".into()];
-        fs::write(&path, model_file::to_bytes(&other).unwrap()).unwrap();
+        fs::write(&path, other.to_bytes().unwrap()).unwrap();
         assert!(wait(&|| metrics.reloads[0].load(Relaxed) == 1));
         assert_eq!(shelf.find(None).unwrap().classes, ["a", "b"]);
         assert_eq!(

@@ -11,9 +11,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use sumout::arithmetic::math::log_sum_exp;
-use sumout::queries::impute::How;
-use sumout::queries::predictor::{Predictor, softmax_rows};
+use sumout::Predictor;
+use sumout::queries::How;
 use sumout::structure::Kind;
 use tokio::sync::oneshot;
 
@@ -228,7 +227,9 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
                 .for_each(|job| drop(job.reply.send(Err(problem.clone())))),
             Err(_) => {
                 // Its buffers may be in any state: start again from the weights.
-                predictor = Predictor::new(predictor.model().clone());
+                if let Ok(fresh) = Predictor::new(predictor.model().clone()) {
+                    predictor = fresh;
+                }
                 let problem = Problem::ours("the engine failed on this batch");
                 jobs.into_iter()
                     .for_each(|job| drop(job.reply.send(Err(problem.clone()))));
@@ -238,16 +239,11 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
 }
 
 fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Result<Answer, Problem> {
+    let rows = predictor.model().rows(rows)?;
     Ok(match question {
         Question::Score => {
-            let mut posterior = predictor.log_joint(rows, &[(0, 0)])?;
-            let model = predictor.model();
-            let log_likelihood = posterior
-                .chunks_exact(model.structure.classes)
-                .map(log_sum_exp)
-                .collect();
-            softmax_rows(&mut posterior, &model.log_prior);
-            Answer::Scores(posterior, log_likelihood)
+            let scores = predictor.score(rows)?;
+            Answer::Scores(scores.posterior.into_vec(), scores.log_marginal)
         }
         Question::Fill {
             how: How::Mean,
@@ -268,24 +264,26 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
                     f32::NAN
                 }
             };
-            Answer::Filled(
-                imputed.mean,
-                Some(imputed.variance.iter().enumerate().map(deviation).collect()),
-            )
+            let variance = imputed.variance.as_slice().iter();
+            let deviations = variance.enumerate().map(deviation).collect();
+            Answer::Filled(imputed.mean.into_vec(), Some(deviations))
         }
         Question::Fill {
             how: How::Mode,
             class,
             ..
-        } => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
+        } => Answer::Filled(predictor.impute_mode(rows, *class)?.into_vec(), None),
         Question::Fill {
             how: How::Sample,
             class,
             seed,
-        } => Answer::Filled(predictor.sample_given(rows, *class, *seed)?, None),
+        } => Answer::Filled(
+            predictor.sample_given(rows, *class, *seed)?.into_vec(),
+            None,
+        ),
         Question::Sample { count, class, seed } => {
             let samples = predictor.sample(*count, *class, *seed)?;
-            Answer::Samples(samples.rows, samples.classes)
+            Answer::Samples(samples.rows.into_vec(), samples.classes)
         }
         Question::Explain(ask) => Answer::Neurons(neurons::explain(predictor, ask)?),
     })
@@ -325,7 +323,7 @@ mod tests {
     const HOLE: f32 = f32::NAN;
 
     fn engine(most: usize) -> Engine {
-        Engine::start(Predictor::new(pets()), most, Arc::default()).unwrap()
+        Engine::start(Predictor::new(pets()).unwrap(), most, Arc::default()).unwrap()
     }
 
     fn scores(reply: Reply) -> (Vec<f64>, Vec<f64>) {
@@ -342,20 +340,17 @@ mod tests {
                 .flat_map(|j| [(i * j) as f32, HOLE, 1.0, HOLE])
                 .collect()
         };
-        let mut alone = Predictor::new(pets());
+        let mut alone = Predictor::new(pets()).unwrap();
         let engine = engine(1000);
         let replies: Vec<Reply> = (0..50)
             .map(|i| engine.ask(Question::Score, rows(i)).unwrap())
             .collect();
         for (i, reply) in replies.into_iter().enumerate() {
             let (posterior, log_likelihood) = scores(reply);
-            assert_eq!(log_likelihood, alone.log_marginal(&rows(i)).unwrap(), "{i}");
-            assert!(
-                posterior
-                    .iter()
-                    .zip(alone.posterior(&rows(i)).unwrap())
-                    .all(|(a, b)| (a - b).abs() < 1e-6)
-            );
+            let rows = rows(i);
+            let alone = alone.score(alone.model().rows(&rows).unwrap()).unwrap();
+            assert_eq!(log_likelihood, alone.log_marginal, "{i}");
+            assert_eq!(posterior, alone.posterior.into_vec(), "{i}");
         }
     }
 

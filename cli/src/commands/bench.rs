@@ -5,22 +5,16 @@ use anyhow::{Context, Result};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::time::Instant;
-use sumout::Model;
-use sumout::arithmetic::matmul::arch;
-use sumout::circuit::activations::{Activations, Keep};
-use sumout::circuit::outputs::Outputs;
-use sumout::circuit::underflow::UnderflowFallback;
-use sumout::device::{Device, Precision};
-use sumout::gpu::Scoring;
-use sumout::layers::mixing::{Mixing, Simplex};
-use sumout::layers::weights::Prepared;
+use sumout::internals::{
+    Activations, Batch, Keep, Mixing, Outputs, Prepared, Scoring, Simplex, UnderflowFallback, arch,
+    fill,
+};
 use sumout::random::{Purpose, Stream};
-use sumout::recipes::presets::{Preset, preset};
-use sumout::rows::batch::Batch;
-use sumout::training::data::Data;
-use sumout::training::settings::Settings;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::recipes::{Preset, preset};
+use sumout::training::Data;
+use sumout::{Device, Model, Precision, Settings, Trainer};
 use sumout_data::error::mistake;
 
 /// Measure how fast this machine trains and scores a preset
@@ -149,7 +143,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
 struct RandomImages {
     model: Model,
     values: Vec<f32>,
-    labels: Vec<i64>,
+    labels: Vec<Option<usize>>,
 }
 
 impl RandomImages {
@@ -162,13 +156,19 @@ impl RandomImages {
             .map(|_| random.below(256) as f32)
             .collect();
         let labels = (0..rows)
-            .map(|row| (row % preset.structure.classes) as i64)
+            .map(|row| Some(row % preset.structure.classes))
             .collect();
         Self {
             model,
             values,
             labels,
         }
+    }
+
+    fn trainer(&self, settings: Settings) -> Result<Trainer<'_>> {
+        let (structure, scaling) = (self.model.structure.clone(), self.model.scaling.clone());
+        let data = Data::new(self.model.rows(&self.values)?, &self.labels);
+        Ok(Trainer::start(structure, scaling, settings, data)?)
     }
 }
 
@@ -185,19 +185,21 @@ fn best_of(args: &Args, mut job: impl FnMut() -> Result<()>) -> Result<f64> {
 }
 
 fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> {
-    let data = Data::new(&random.values, &random.labels);
-    let mut trainer = Trainer::new(random.model.clone(), settings, &data)?;
-    best_of(args, || Ok(trainer.advance(&data).map(drop)?))
+    let mut trainer = random.trainer(settings)?;
+    best_of(args, || Ok(trainer.advance().map(drop)?))
 }
 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
-    let (mut activations, mut frame, guard) =
-        (Activations::new(), Batch::default(), UnderflowFallback::default());
+    let (mut activations, mut frame, guard) = (
+        Activations::new(),
+        Batch::default(),
+        UnderflowFallback::default(),
+    );
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
-        model.fill(rows, (0, 0), &mut frame);
+        fill(model, rows, &mut frame);
         activations.forward(&model.structure, &prepared, &frame, &[], Keep::Scores);
         activations.recheck_scores(&model.structure, &model.weights, &guard, &frame);
         Ok(())
@@ -212,12 +214,11 @@ fn train_on_card(
     settings: Settings,
     on: (Device, Precision),
 ) -> Result<f64> {
-    let data = Data::new(&random.values, &random.labels);
-    let mut trainer = Trainer::new(random.model.clone(), settings, &data)?;
+    let mut trainer = random.trainer(settings)?;
     trainer.use_device(on.0, on.1)?;
-    trainer.look_every(args.steps);
+    trainer.report_every(args.steps);
     let (mut start, mut best, mut rounds) = (Instant::now(), f64::INFINITY, 0);
-    trainer.run(&data, None, &mut |_, progress| {
+    trainer.run_with(|_, progress| {
         if progress.step.is_multiple_of(args.steps) {
             if rounds > 0 {
                 best = best.min(start.elapsed().as_secs_f64() / args.steps as f64);
@@ -225,9 +226,9 @@ fn train_on_card(
             (start, rounds) = (Instant::now(), rounds + 1);
         }
         if rounds > args.rounds {
-            Proceed::Stop
+            ControlFlow::Break(())
         } else {
-            Proceed::Continue
+            ControlFlow::Continue(())
         }
     })?;
     Ok(best)
@@ -246,11 +247,8 @@ fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> 
         false,
     )?;
     let mut frame = Batch::default();
-    model.fill(
-        &random.values[..args.batch * model.structure.width()],
-        (0, 0),
-        &mut frame,
-    );
+    let rows = &random.values[..args.batch * model.structure.width()];
+    fill(model, rows, &mut frame);
     scoring.load(&frame)?;
     let round = Args {
         steps: 1,

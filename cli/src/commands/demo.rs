@@ -8,13 +8,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use sumout::Model;
-use sumout::model::model_file;
-use sumout::queries::predictor::Predictor;
-use sumout::training::data::Data;
-use sumout::training::settings::Settings;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::model::Notes;
+use sumout::training::{Data, labels};
+use sumout::{Model, Predictor, Settings, Trainer};
 use sumout_data::atomic_file::Staged;
 use sumout_data::error::{file_error, mistake};
 use sumout_data::layout::{Request, Split, Table};
@@ -71,8 +69,8 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         settings.batch
     ));
     let model = learn(&train, settings)?;
-    model_files::save(&path, &model_file::to_bytes(&model)?)?;
-    let mut predictor = Predictor::new(model);
+    model_files::save(&path, &model.to_bytes()?)?;
+    let mut predictor = Predictor::new(model)?;
     say(&format!(
         "Asking about {} other digits with holes",
         test.rows()
@@ -135,22 +133,24 @@ fn keep(test: &mut Table, images: Option<usize>) {
 fn learn(train: &Table, settings: Settings) -> Result<Model> {
     let mut model = demo_model::model(settings.seed)?;
     model.about = table_checks::names(train);
-    model.about.training = json!({
+    model.about.training = Notes::new(json!({
         "program": concat!("sumout ", env!("CARGO_PKG_VERSION"), " demo"),
         "rows": train.rows(),
         "settings": settings,
-    });
-    let data = Data::new(&train.values, train.labels.as_deref().unwrap_or_default());
+    }));
+    let labels = labels(train.labels.as_deref().unwrap_or_default());
+    let data = Data::new(model.rows(&train.values)?, &labels);
     let mut report = Report::new(settings.steps, 0, settings.batch, settings.generative);
     let mut lines: Box<dyn Write> = if io::stderr().is_terminal() {
         Box::new(io::sink())
     } else {
         Box::new(io::stderr())
     };
-    let mut trainer = Trainer::new(model, settings, &data)?;
-    trainer.run(&data, None, &mut |_, progress| {
+    let mut trainer = Trainer::start(model.structure, model.scaling, settings, data)?;
+    trainer.set_about(model.about);
+    trainer.run_with(|_, progress| {
         let _ = report.step(progress, &mut lines); // nobody reads it: no reason to stop
-        Proceed::Continue
+        ControlFlow::Continue(())
     })?;
     report.finish();
     Ok(trainer.into_model())

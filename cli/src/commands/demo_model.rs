@@ -1,10 +1,9 @@
 //! The demo's model and how it is trained: the best of what was tried for 5,000 images and a minute on two cores.
 
 use anyhow::Result;
-use sumout::Model;
 use sumout::model::Scaling;
-use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
-use sumout::training::settings::Settings;
+use sumout::structure::{ImageSpec, LevelSpec, Sharing};
+use sumout::{Model, Settings};
 
 /// Rows and columns of a digit.
 pub const SIDE: usize = 28;
@@ -29,9 +28,9 @@ pub fn model(seed: u64) -> Result<Model> {
             .enumerate()
             .map(|(l, &c)| LevelSpec::square(2, c, sharing(l)))
             .collect(),
-        ..ImageSpec::new(SIDE, SIDE, 1, (2, 2), 32)
+        ..ImageSpec::new(SIDE, SIDE)
     };
-    let mut model = Model::random(Structure::image(&spec, DIGITS)?, 1.0, seed);
+    let mut model = Model::random(spec.structure(DIGITS)?, 1.0, seed);
     model.scaling = Scaling::uniform(0.0, 1.0 / 255.0);
     Ok(model)
 }

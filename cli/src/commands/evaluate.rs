@@ -7,10 +7,9 @@ use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
-use sumout::Model;
-use sumout::arithmetic::math::log_sum_exp;
 use sumout::masks::{Grid, Missing};
-use sumout::queries::predictor::{Predictor, argmax_rows, shifts, softmax_rows};
+use sumout::queries::{Ensemble, Scores, shifts};
+use sumout::{Model, Predictor, Rows};
 use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep};
 use sumout_data::model_files;
@@ -95,15 +94,15 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     }
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::default(); args.missing.len()];
-    for chunk in args.input.open(members[0].1.model(), Keep::Nothing)? {
+    let chunks = args.input.open(members[0].1.model(), Keep::Nothing)?;
+    let width = members[0].1.model().structure.width();
+    let mut ensemble = Ensemble::new(members.into_iter().map(|(_, member)| member).collect())?;
+    for chunk in chunks {
         let chunk = chunk?;
         for (missing, tally) in args.missing.iter().zip(&mut tallies) {
             let mut rows = chunk.values.clone();
             missing.apply(&grid, &mut rows, chunk.first, args.seed)?;
-            for (_, member) in &mut members {
-                tally.hear(member, &rows, &shifts)?;
-            }
-            tally.count(&chunk, members.len());
+            tally.count(&chunk, &ensemble.score(Rows::new(&rows, width)?, &shifts)?);
         }
     }
     let outcomes: Vec<Outcome> = args
@@ -151,8 +150,6 @@ pub fn grid_of(model: &Model) -> Grid {
 /// What has been seen so far of one kind of holes.
 #[derive(Clone, Default)]
 struct Tally {
-    posterior: Vec<f64>,          // (rows of the chunk, K), summed over members
-    log_marginals: Vec<Vec<f64>>, // by member, (rows of the chunk)
     rows: usize,
     labelled: usize,
     correct: usize,
@@ -161,47 +158,16 @@ struct Tally {
 }
 
 impl Tally {
-    /// What one member says about a chunk.
-    fn hear(
-        &mut self,
-        member: &mut Predictor,
-        rows: &[f32],
-        shifts: &[(isize, isize)],
-    ) -> Result<()> {
-        let classes = member.model().structure.classes;
-        let plain = member.log_joint(rows, &[(0, 0)])?;
-        self.log_marginals
-            .push(plain.chunks_exact(classes).map(log_sum_exp).collect());
-        let mut posterior = if shifts.len() == 1 {
-            plain
-        } else {
-            member.log_joint(rows, shifts)?
-        };
-        softmax_rows(&mut posterior, &member.model().log_prior);
-        self.posterior.resize(posterior.len(), 0.0);
-        self.posterior
-            .iter_mut()
-            .zip(posterior)
-            .for_each(|(sum, p)| *sum += p);
-        Ok(())
-    }
-
-    /// Counts what all members said.
-    fn count(&mut self, chunk: &Chunk, members: usize) {
-        let n = self.log_marginals[0].len();
-        let predicted = argmax_rows(&self.posterior, self.posterior.len() / n.max(1));
-        for (row, &class) in predicted.iter().enumerate() {
-            // As a mixture of the members: the mean of their densities.
-            let logs: Vec<f64> = self.log_marginals.iter().map(|logs| logs[row]).collect();
-            self.log_likelihood += log_sum_exp(&logs) - (members as f64).ln();
+    /// Counts the scores of a chunk.
+    fn count(&mut self, chunk: &Chunk, scores: &Scores) {
+        for (row, &class) in scores.classes().iter().enumerate() {
             let label = chunk.labels.as_ref().map_or(-1, |labels| labels[row]);
             self.labelled += usize::from(label >= 0);
             self.correct += usize::from(label == class as i64);
+            self.log_likelihood += scores.log_marginal[row];
         }
-        self.far.count(chunk.first, &self.log_marginals[0]);
-        self.rows += n;
-        self.posterior.clear();
-        self.log_marginals.clear();
+        self.far.count(chunk.first, &scores.log_marginal);
+        self.rows += scores.log_marginal.len();
     }
 
     fn outcome(&self, missing: &Missing) -> Outcome {

@@ -5,7 +5,7 @@ use crate::options::input::Drawn;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use sumout::queries::explain::{Neuron, View};
+use sumout::queries::{Neuron, View};
 use sumout_data::atomic_file::check_apart;
 use sumout_data::model_files;
 use sumout_data::model_files::layout_of;
@@ -75,6 +75,6 @@ pub fn run(args: &Args) -> Result<()> {
     let rows = predictor.explain(neuron, view)?;
     let layout = layout_of(predictor.model());
     let mut out = Output::create(&args.out.out, format, fields_of(&layout), layout.image())?;
-    out.numbers(&rows)?;
+    out.numbers(rows.as_slice())?;
     out.finish()
 }

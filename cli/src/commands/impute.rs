@@ -5,7 +5,7 @@ use crate::options::input::{Drawn, Input};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use sumout::queries::predictor::Predictor;
+use sumout::Predictor;
 use sumout::random::seed_at;
 use sumout::structure::Kind;
 use sumout_data::atomic_file::check_apart;
@@ -205,17 +205,20 @@ fn fill(
         Some(_) => variances(predictor, rows, class)?,
         None => vec![f32::NAN; rows.len()],
     };
+    let rows = predictor.model().rows(rows)?;
     let values = match args.how {
         How::Mean => predictor.impute_mean(rows, class)?.mean,
         How::Mode => predictor.impute_mode(rows, class)?,
         How::Sample => predictor.sample_given(rows, class, seed_at(args.out.seed, first))?,
     };
+    let values = values.into_vec();
     Ok(Filled { values, variances })
 }
 
 /// Var[x_m given x_o] of numbers; a category has none.
 fn variances(predictor: &mut Predictor, rows: &[f32], class: Option<usize>) -> Result<Vec<f32>> {
-    let mut variances = predictor.impute_mean(rows, class)?.variance;
+    let imputed = predictor.impute_mean(predictor.model().rows(rows)?, class)?;
+    let mut variances = imputed.variance.into_vec();
     let structure = &predictor.model().structure;
     let width = structure.width();
     let number =

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use sumout::Model;
-use sumout::recipes::presets::{PRESETS, preset};
+use sumout::recipes::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
 use sumout_data::error::mistake;
 use sumout_data::layout::some_of;
@@ -63,9 +63,9 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
     if structure.frame.is_none() {
         columns(model, out)?;
     }
-    if !model.about.training.is_null() {
+    if !model.about.training.is_empty() {
         writeln!(out, "\ntraining")?;
-        print_json(&model.about.training, out)?;
+        print_json(&serde_json::to_value(&model.about.training)?, out)?;
     }
     Ok(())
 }

@@ -5,8 +5,6 @@ use crate::options::input::{Input, KeepArgs};
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
-use sumout::arithmetic::math::log_sum_exp;
-use sumout::queries::predictor::{argmax_rows, softmax_rows};
 use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
 use sumout_data::error::say;
@@ -47,7 +45,6 @@ pub fn run(args: &Args) -> Result<()> {
         .device
         .choice()
         .predictor(model_files::load(&args.model)?)?;
-    let classes = predictor.model().structure.classes;
     let rows = args
         .input
         .open_unlabelled(predictor.model(), args.keep.keep())?;
@@ -72,12 +69,10 @@ pub fn run(args: &Args) -> Result<()> {
                 None,
             )?),
         };
-        let mut posterior = predictor.log_joint(&chunk.values, &[(0, 0)])?;
-        let log_likelihood: Vec<f64> = posterior.chunks_exact(classes).map(log_sum_exp).collect();
-        far.count(chunk.first, &log_likelihood);
-        softmax_rows(&mut posterior, &predictor.model().log_prior);
-        let predicted = argmax_rows(&posterior, classes);
-        for (row, posterior) in posterior.chunks_exact(classes).enumerate() {
+        let scores = predictor.score(predictor.model().rows(&chunk.values)?)?;
+        far.count(chunk.first, &scores.log_marginal);
+        let predicted = scores.classes();
+        for (row, posterior) in scores.posterior.iter().enumerate() {
             let file = named.then(|| Value::Text(&chunk.files[row]));
             let kept = chunk.kept[row * kept.len()..][..kept.len()]
                 .iter()
@@ -87,7 +82,7 @@ pub fn run(args: &Args) -> Result<()> {
                 .chain([Value::Whole(predicted[row] as i64)]);
             let tail = posterior
                 .iter()
-                .chain([&log_likelihood[row]])
+                .chain([&scores.log_marginal[row]])
                 .map(|&number| Value::Double(number));
             out.row(&head.chain(tail).collect::<Vec<_>>())?;
         }

@@ -65,11 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
             class,
             seed_at(args.out.seed, first),
         )?;
-        for (numbers, &class) in samples
-            .rows
-            .chunks_exact(layout.width)
-            .zip(&samples.classes)
-        {
+        for (numbers, &class) in samples.rows.iter().zip(&samples.classes) {
             let label = labelled.then_some(Value::Whole(class as i64));
             out.row(
                 &numbers

@@ -11,13 +11,13 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use sumout::Model;
-use sumout::device::Precision;
-use sumout::model::model_file;
+use sumout::model::Notes;
 use sumout::random::{Purpose, Stream};
-use sumout::training::data::Data;
-use sumout::training::trainer::{Proceed, Trainer};
+use sumout::recipes::{Fit, Preset};
+use sumout::training::{Checkpoint, Data, labels};
+use sumout::{Precision, Rows, Trainer};
 use sumout_data::atomic_file::{Staged, check_apart};
 use sumout_data::error::mistake;
 use sumout_data::error::{quoted, say};
@@ -92,33 +92,37 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     )?;
     drop(Staged::create(&args.out)?); // a folder that cannot be written to is better known now
     let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
-    let (mut trainer, table, validation) = match &args.resume {
+    let (beginning, table, validation) = match &args.resume {
         Some(checkpoint) => resume(args, checkpoint, out)?,
-        None => start(args, out)?,
+        None => start(args)?,
     };
+    let mut trainer = match beginning {
+        Beginning::Fresh(fit) => {
+            let trainer = fit.trainer(data_of(&table)?);
+            let trainer = trainer.map_err(|error| with_names(error, &table))?;
+            say_start(out, &trainer, &table, validation.as_ref())?;
+            trainer
+        }
+        Beginning::Resumed(checkpoint) => Trainer::resume(*checkpoint, data_of(&table)?)
+            .with_context(|| resumed.unwrap_or_default())?,
+    };
+    if let Some(set) = &validation {
+        trainer.validate_on(data_of(set)?)?;
+    }
     trainer.use_device(device, precision)?;
     if args.checkpoint_every > 0 {
-        trainer.look_every(args.checkpoint_every);
+        trainer.report_every(args.checkpoint_every);
     }
-    let (labels, judged) = (table.labels.as_deref(), validation.as_ref());
-    let data = Data::new(&table.values, labels.unwrap_or_default());
-    let set = judged.map(|set| Data::new(&set.values, set.labels.as_deref().unwrap_or_default()));
-    learn(args, &mut trainer, &data, set.as_ref(), out)?;
+    learn(args, &mut trainer, out)?;
     let model = trainer.into_model();
-    model_files::save(&args.out, &model_file::to_bytes(&model)?)?;
+    model_files::save(&args.out, &model.to_bytes()?)?;
     let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
     writeln!(out, "wrote {}", args.out.display())?;
     Ok(())
 }
 
 /// Steps to the end, with checkpoints on the way.
-fn learn(
-    args: &Args,
-    trainer: &mut Trainer,
-    data: &Data<'_>,
-    set: Option<&Data<'_>>,
-    out: &mut impl Write,
-) -> Result<()> {
+fn learn(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Result<()> {
     let settings = trainer.settings().clone();
     let mut report = Report::new(
         settings.steps,
@@ -130,7 +134,7 @@ fn learn(
     let deferred = interrupt::defer();
     let mut failed = Ok(());
     let mut stopped = None;
-    trainer.run(data, set, &mut |trainer, progress| {
+    trainer.run_with(|trainer, progress| {
         let done = progress.step == progress.steps;
         let now = progress.step == trainer.steps_done(); // a GPU is ahead of what it tells
         let due = args.checkpoint_every > 0
@@ -150,9 +154,9 @@ fn learn(
         }
         stopped = stop.then_some(progress.step);
         if stop || failed.is_err() {
-            Proceed::Stop
+            ControlFlow::Break(())
         } else {
-            Proceed::Continue
+            ControlFlow::Continue(())
         }
     })?;
     report.finish();
@@ -214,10 +218,23 @@ fn checkpoint_path(out: &Path) -> PathBuf {
     name.into()
 }
 
-/// A trainer with the data it learns from and those it is judged by.
-type Run = (Trainer, Table, Option<Table>);
+/// How a run begins.
+enum Beginning {
+    Fresh(Box<Fit>),
+    Resumed(Box<Checkpoint>),
+}
 
-fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
+/// How a run begins, with the data it learns from and those it is validated on.
+type Run = (Beginning, Table, Option<Table>);
+
+/// The rows and labels of a table.
+fn data_of(table: &Table) -> Result<Data<'_>> {
+    let rows = Rows::new(&table.values, table.layout.width)?;
+    let labels = labels(table.labels.as_deref().unwrap_or_default());
+    Ok(Data::new(rows, &labels))
+}
+
+fn start(args: &Args) -> Result<Run> {
     let named = |names: &String, target: &str| {
         names == target || names.split(',').any(|name| name == target)
     };
@@ -244,7 +261,7 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
     }
     check_classes(&table)?;
     let chosen = plan.for_data(&table)?;
-    let mut settings = chosen.settings;
+    let mut settings = chosen.settings.clone();
     settings.seed = args.seed.unwrap_or(settings.seed);
     if let Some(steps) = args.steps {
         // as often on the way as without
@@ -253,25 +270,19 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
             (steps, every.clamp(1, usize::MAX as u128) as usize);
     }
     settings.batch = args.batch.unwrap_or(settings.batch);
-    let mut model = Model::random(chosen.structure, 1.0, settings.seed);
-    model.scaling = chosen.scaling;
-    model.about = table_checks::names(&table);
-    model.about.training = json!({
+    let mut about = table_checks::names(&table);
+    about.training = Notes::new(json!({
         "program": concat!("sumout ", env!("CARGO_PKG_VERSION")),
-        "rows": table.rows(),
         "data": digest(&table),
         VALIDATION: validation.as_ref().map(digest),
         TARGET: table.layout.target,
-        "settings": settings,
-    });
+    }));
     if !table.layout.na.is_empty() {
-        model.about.training[NA] = json!(table.layout.na);
+        about.training.set(NA, &table.layout.na);
     }
-    let data = Data::new(&table.values, table.labels.as_deref().unwrap_or_default());
-    let trainer =
-        Trainer::new(model, settings, &data).map_err(|error| with_names(error, &table))?;
-    say_start(out, &trainer, &table, validation.as_ref())?;
-    Ok((trainer, table, validation))
+    let preset = Preset { settings, ..chosen };
+    let fit = Fit::new().preset(preset).about(about);
+    Ok((Beginning::Fresh(Box::new(fit)), table, validation))
 }
 
 /// So many doubts are told one by one.
@@ -306,20 +317,20 @@ fn doubts(table: &Table) -> Vec<String> {
 
 /// Goes on with the same data; others would give other bits than the run that was stopped.
 fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
-    let trainer = Trainer::resume(&model_files::bytes(checkpoint)?)
+    let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
-    let model = trainer.model();
+    let model = stopped.model();
     let (table, validation) = read(
         args,
-        &args.input.request(Split::Train, Some(layout_of(&model))),
+        &args.input.request(Split::Train, Some(layout_of(model))),
     )?;
     let file = checkpoint.display();
-    let judged = model
-        .about
-        .training
-        .get(VALIDATION)
-        .map(|judged| (judged.as_str(), validation.as_ref().map(digest)));
-    match judged {
+    let notes = &model.about.training;
+    let judged = notes.has(VALIDATION).then(|| {
+        let then: Option<String> = notes.get(VALIDATION);
+        (then, validation.as_ref().map(digest))
+    });
+    match &judged {
         Some((Some(_), None)) => {
             return Err(mistake(format!(
                 "{file}: expected --validation as at the start of this run, got none"
@@ -332,7 +343,7 @@ fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
         }
         _ => {}
     }
-    if model.about.training.get("data") != Some(&json!(digest(&table))) {
+    if notes.get("data") != Some(digest(&table)) {
         return Err(mistake(format!(
             "{}: expected the data that {file} was trained on, got others",
             args.input.data
@@ -349,10 +360,10 @@ fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
     writeln!(
         out,
         "going on   after step {} of {}",
-        trainer.steps_done(),
-        trainer.settings().steps
+        stopped.steps_done(),
+        stopped.settings().steps
     )?;
-    Ok((trainer, table, validation))
+    Ok((Beginning::Resumed(Box::new(stopped)), table, validation))
 }
 
 /// Reads what is learned from, and what it is judged by.
@@ -438,7 +449,7 @@ fn split(table: Table, share: f64) -> Result<(Table, Table)> {
 
 fn say_start(
     out: &mut impl Write,
-    trainer: &Trainer,
+    trainer: &Trainer<'_>,
     table: &Table,
     validation: Option<&Table>,
 ) -> Result<()> {

@@ -4,8 +4,7 @@
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
-use sumout::training::loss::Loss;
-use sumout::training::trainer::Progress;
+use sumout::training::{Loss, Progress};
 
 /// Lines a run prints.
 const LINES: usize = 10;

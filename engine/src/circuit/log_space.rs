@@ -13,10 +13,10 @@
 //! The way back is in `log_flows.rs`.
 //!
 //! ```
-//! use sumout::circuit::log_space::{Join, LogCircuit, LogValues};
+//! use sumout::internals::{Join, LogCircuit, LogValues};
 //! use sumout::structure::{Sharing, Structure};
 //! use sumout::Model;
-//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 2)?;
+//! let structure = Structure::sequence(4).components(3).level(2, 5, Sharing::Own).level(2, 6, Sharing::Own).classes(2).build()?;
 //! let model = Model::random(structure, 1.0, 7);
 //! let circuit = LogCircuit::new(&model.structure, &model.weights);
 //! let mut values = LogValues::default();

@@ -1,16 +1,19 @@
 //! A model: blueprint, learned numbers, class prior, and how rows of data become numbers of the frame.
 
-pub mod tensor_file;
-pub mod model_file;
+pub(crate) mod tensor_file;
+pub(crate) mod model_file;
 
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::Weights;
+use crate::matrix::Rows;
 use crate::rows::batch::Batch;
 use crate::structure::{ClassRows, OUTSIDE, Structure};
 use rayon::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// How a number of the data becomes a number of the model: `z = (x − offset) · scale`. Densities are reported in the
 /// units of the data: `log p(x) = log p(z) + log scale`.
@@ -60,7 +63,7 @@ impl Scaling {
         z / scale + offset
     }
 
-    /// What one observed number of a column adds to a log-density, and the factor of its standard deviation.
+    /// The factor of a column; its logarithm is what one observed number adds to a log-density.
     pub fn scale_of(&self, column: usize) -> f32 {
         self.of(column).1
     }
@@ -95,12 +98,14 @@ impl Scaling {
     }
 }
 
-/// A model that answers questions.
+/// A model that answers questions. [`Predictor::new`](crate::Predictor::new) and [`Model::to_bytes`] check all of it
+/// before they use it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The blueprint.
     pub structure: Structure,
     /// What was learned.
+    #[doc(hidden)]
     pub weights: Weights,
     /// log P(y), (K).
     pub log_prior: Vec<f64>,
@@ -121,7 +126,48 @@ pub struct About {
     /// For each column, the names of its categories; empty for a number.
     pub categories: Vec<Vec<String>>,
     /// Settings, seed, steps, data: whatever the trainer wrote.
-    pub training: serde_json::Value,
+    pub training: Notes,
+}
+
+/// Notes by name, as JSON: what a model file says about its training.
+///
+/// ```
+/// let mut notes = sumout::model::Notes::default();
+/// notes.set("rows", 178);
+/// assert_eq!((notes.get("rows"), notes.get::<String>("target")), (Some(178), None));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Notes(Value);
+
+impl Notes {
+    /// Notes from anything that serializes to a map from names to notes. What JSON cannot hold becomes `null`.
+    pub fn new(notes: impl Serialize) -> Self {
+        Self(serde_json::to_value(notes).unwrap_or_default())
+    }
+
+    /// Whether nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The note of that name, if there is one that reads as a `T`.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        T::deserialize(self.0.get(name)?).ok()
+    }
+
+    /// Whether there is a note of that name, even an empty one.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
+
+    /// Writes a note, in the place of an older one of that name. What JSON cannot hold becomes `null`.
+    pub fn set(&mut self, name: &str, note: impl Serialize) {
+        if !self.0.is_object() {
+            self.0 = Value::Object(Default::default());
+        }
+        self.0[name] = serde_json::to_value(note).unwrap_or_default();
+    }
 }
 
 impl Model {
@@ -209,27 +255,29 @@ impl Model {
             .unwrap_or_else(|| class.to_string())
     }
 
-    /// How many rows there are, or what is wrong with them.
-    pub fn check_rows(&self, values: &[f32]) -> Result<usize> {
-        check_rows(&self.structure, values)
+    /// The model of a file's bytes, checked; a training checkpoint opens as the model it holds.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        model_file::from_bytes(bytes)
     }
 
-    /// What the scaling adds to the log-density of one row, (its observed numbers only).
-    pub fn log_jacobian(&self, row: &[f32]) -> f64 {
-        if self.scaling.scale == [1.0] {
-            return 0.0;
-        }
-        let kinds = self.structure.row_kinds();
-        let seen = row
-            .iter()
-            .enumerate()
-            .filter(|(i, x)| !x.is_nan() && values_of(kinds[*i]).is_none());
-        seen.map(|(column, _)| f64::from(self.scaling.scale_of(column)).ln())
-            .sum()
+    /// The bytes of a model file (`docs/model-file.md`).
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        model_file::to_bytes(self)
+    }
+
+    /// Says what is wrong with a model that cannot answer questions: sizes that differ from the blueprint's, numbers
+    /// that are none.
+    pub fn check(&self) -> Result<()> {
+        model_file::check(self)
+    }
+
+    /// A view of values as rows of this model's width.
+    pub fn rows<'a>(&self, values: &'a [f32]) -> Result<Rows<'a>> {
+        Rows::new(values, self.structure.width())
     }
 
     /// Lays rows of data (n, width) in the frame, moved by `shift`; nothing is observed outside them.
-    pub fn fill(&self, values: &[f32], shift: (isize, isize), batch: &mut Batch) {
+    pub(crate) fn fill(&self, values: &[f32], shift: (isize, isize), batch: &mut Batch) {
         let columns = self.columns(shift);
         batch.fit(&self.structure, values.len() / columns.len());
         let runs: Vec<&[Column]> = columns.chunk_by(Column::goes_on).collect();
@@ -309,19 +357,17 @@ fn scaled(x: f32, offset: f32, scale: f32) -> f32 {
     ((x - offset) * scale).clamp(f32::MIN, f32::MAX)
 }
 
-/// How many rows of the structure's width there are; an error for infinities, categories that do not exist, or a part
-/// of a row.
-pub fn check_rows(structure: &Structure, values: &[f32]) -> Result<usize> {
+/// How many rows of the structure's width there are; an error for rows of another width, infinities, or categories that
+/// do not exist.
+pub(crate) fn check_rows(structure: &Structure, rows: Rows<'_>) -> Result<usize> {
     let width = structure.width();
-    if !values.len().is_multiple_of(width) {
-        return Err(Error::shape(
-            "numbers",
-            format!("rows of {width}"),
-            values.len(),
-        ));
+    if rows.width() != width {
+        let expected = format!("{width} columns");
+        return Err(Error::shape("rows", expected, rows.width()));
     }
     let kinds = structure.row_kinds();
-    let wrong = values
+    let wrong = rows
+        .as_slice()
         .par_chunks(width)
         .enumerate()
         .find_map_first(|(row, numbers)| {
@@ -340,5 +386,5 @@ pub fn check_rows(structure: &Structure, values: &[f32]) -> Result<usize> {
                 })
             })
         });
-    wrong.map_or(Ok(values.len() / width), Err)
+    wrong.map_or(Ok(rows.len()), Err)
 }

@@ -14,13 +14,15 @@
 //! text names is compared with the tensors before anything of that size is made, so memory is bounded by the file.
 //!
 //! ```
-//! use sumout::model::model_file::{from_bytes, to_bytes};
 //! use sumout::structure::{Sharing, Structure};
-//! let structure = Structure::sequence(8, 1, 2, 3, &[(2, 4, Sharing::Shared), (2, 5, Sharing::Own)], 2).unwrap();
-//! let model = sumout::Model::random(structure, 1.0, 7);
-//! let bytes = to_bytes(&model).unwrap();
-//! assert_eq!(from_bytes(&bytes).unwrap(), model);
-//! assert!(from_bytes(&bytes[..100]).is_err());
+//! use sumout::Model;
+//! let sequence = Structure::sequence(8).patch(2).components(3).classes(2);
+//! let structure = sequence.level(2, 4, Sharing::Shared).level(2, 5, Sharing::Own).build()?;
+//! let model = Model::random(structure, 1.0, 7);
+//! let bytes = model.to_bytes()?;
+//! assert_eq!(Model::from_bytes(&bytes)?, model);
+//! assert!(Model::from_bytes(&bytes[..100]).is_err());
+//! # Ok::<(), sumout::Error>(())
 //! ```
 
 use crate::error::{Error, Result};
@@ -42,9 +44,10 @@ pub const LOG_SIGMA_LIMIT: f32 = 80.0;
 
 const STATE: &str = "state.";
 
-/// A model in training: what a trainer needs to go on to the same bits. It also opens as a plain model.
+/// The parts of a training checkpoint: what a trainer needs to go on to the same bits. The file also opens as a plain
+/// model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
+pub struct Parts {
     /// The model so far.
     pub model: Model,
     /// Settings and counters. JSON keeps whole numbers exactly; numbers whose every bit counts go to `doubles`.
@@ -92,7 +95,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
 }
 
 /// The file of a model in training.
-pub fn checkpoint_to_bytes(checkpoint: &Checkpoint) -> Result<Vec<u8>> {
+pub fn checkpoint_to_bytes(checkpoint: &Parts) -> Result<Vec<u8>> {
     let mut tensors = model_tensors(&checkpoint.model)?;
     for (name, values) in &checkpoint.tensors {
         tensors.insert(
@@ -114,12 +117,12 @@ pub fn checkpoint_to_bytes(checkpoint: &Checkpoint) -> Result<Vec<u8>> {
 }
 
 /// The model in training of a file; an error for a plain model.
-pub fn checkpoint_from_bytes(bytes: &[u8]) -> Result<Checkpoint> {
+pub fn checkpoint_from_bytes(bytes: &[u8]) -> Result<Parts> {
     let (model, state, mut left) = read(bytes)?;
     let state = state.ok_or_else(|| {
         wrong("expected a training checkpoint, got a model without training state")
     })?;
-    let mut checkpoint = Checkpoint {
+    let mut checkpoint = Parts {
         model,
         state,
         tensors: BTreeMap::new(),

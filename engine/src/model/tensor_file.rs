@@ -8,16 +8,6 @@
 //!
 //! Writing is the crate's. Reading is done here, because version 0.8.0 of the crate adds offsets up without a check for
 //! overflow, lets a name come twice, and does not say which tensor is wrong. Nothing is copied before it is asked for.
-//!
-//! ```
-//! use sumout::model::tensor_file::{Tensor, Tensors, write};
-//! let tensors = [("x".to_string(), Tensor::floats(&[1, 2], [0.5, -1.0].into_iter()))];
-//! let bytes = write(tensors.into(), r#"{"y":1}"#).unwrap();
-//! let mut tensors = Tensors::open(&bytes).unwrap();
-//! assert_eq!(tensors.text, r#"{"y":1}"#);
-//! assert_eq!(tensors.floats("x", Some(&[1, 2])).unwrap(), [0.5, -1.0]);
-//! assert!(!tensors.damaged);
-//! ```
 
 use crate::error::{Error, Result};
 use safetensors::tensor::{Dtype, TensorInfo, View};
@@ -308,5 +298,20 @@ impl<'de> Visitor<'de> for ContentsVisitor {
             }
         }
         Ok(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let floats = Tensor::floats(&[1, 2], [0.5, -1.0].into_iter());
+        let bytes = write([("x".to_string(), floats)].into(), r#"{"y":1}"#).unwrap();
+        let mut tensors = Tensors::open(&bytes).unwrap();
+        assert_eq!(tensors.text, r#"{"y":1}"#);
+        assert_eq!(tensors.floats("x", Some(&[1, 2])).unwrap(), [0.5, -1.0]);
+        assert!(!tensors.damaged);
     }
 }

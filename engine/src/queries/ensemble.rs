@@ -1,7 +1,10 @@
 //! Several models as one: the average of their posteriors, or the sum of their scores.
 
+use crate::arithmetic::math::log_sum_exp;
 use crate::error::{Error, Result};
-use crate::queries::predictor::{Predictor, argmax_rows};
+use crate::matrix::{Matrix, Rows};
+use crate::queries::predictor::Predictor;
+use crate::queries::scores::Scores;
 use crate::structure::Structure;
 
 /// Several models that vote with the average of their posteriors.
@@ -32,25 +35,48 @@ impl Ensemble {
     }
 
     /// The average of the members' P(y|x_o), as (n, K).
-    pub fn posterior(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
-        let mut sums: Vec<f64> = Vec::new();
-        for member in &mut self.members {
-            let posterior = member.posterior(rows)?;
-            sums.resize(posterior.len(), 0.0);
-            sums.iter_mut()
-                .zip(posterior)
-                .for_each(|(sum, p)| *sum += p);
-        }
-        let count = self.members.len() as f64;
-        sums.iter_mut().for_each(|sum| *sum /= count);
-        Ok(sums)
+    pub fn posterior(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
+        let posterior = |member: &mut Predictor| member.posterior(rows);
+        let all: Result<Vec<_>> = self.members.iter_mut().map(posterior).collect();
+        Ok(average(&all?))
     }
 
     /// The class with the largest average, the first where several are, as (n).
-    pub fn predict(&mut self, rows: &[f32]) -> Result<Vec<usize>> {
-        let classes = self.members[0].model().structure.classes;
-        Ok(argmax_rows(&self.posterior(rows)?, classes))
+    pub fn predict(&mut self, rows: Rows<'_>) -> Result<Vec<usize>> {
+        Ok(self.posterior(rows)?.argmax())
     }
+
+    /// The average of the members' posteriors over these shifts ([`Predictor::score_shifted`]), and the logarithm of the
+    /// average of their P(x_o): the members as a mixture.
+    pub fn score(&mut self, rows: Rows<'_>, shifts: &[(isize, isize)]) -> Result<Scores> {
+        let score = |member: &mut Predictor| member.score_shifted(rows, shifts);
+        let all: Result<Vec<Scores>> = self.members.iter_mut().map(score).collect();
+        let (posteriors, logs): (Vec<_>, Vec<_>) = all?
+            .into_iter()
+            .map(|scores| (scores.posterior, scores.log_marginal))
+            .unzip();
+        let count = (self.members.len() as f64).ln();
+        let log_marginal = |row: usize| {
+            let members: Vec<f64> = logs.iter().map(|logs| logs[row]).collect();
+            log_sum_exp(&members) - count
+        };
+        Ok(Scores {
+            posterior: average(&posteriors),
+            log_marginal: (0..rows.len()).map(log_marginal).collect(),
+        })
+    }
+}
+
+/// The average of matrices of one shape.
+fn average(all: &[Matrix<f64>]) -> Matrix<f64> {
+    let mut sums = vec![0.0; all[0].as_slice().len()];
+    for matrix in all {
+        let numbers = sums.iter_mut().zip(matrix.as_slice());
+        numbers.for_each(|(sum, number)| *sum += number);
+    }
+    let count = all.len() as f64;
+    sums.iter_mut().for_each(|sum| *sum /= count);
+    Matrix::new(sums, all[0].columns())
 }
 
 /// The class with the largest sum of all members' [`Predictor::log_joint`] over these shifts, the first where several are,
@@ -58,7 +84,7 @@ impl Ensemble {
 /// lie so far apart are rarely near the best.
 pub fn predict_together(
     members: &mut [Predictor],
-    rows: &[f32],
+    rows: Rows<'_>,
     shifts: &[(isize, isize)],
 ) -> Result<Vec<usize>> {
     let Some(first) = members.first() else {
@@ -68,7 +94,7 @@ pub fn predict_together(
         first.model().structure.classes,
         first.model().structure.width(),
     );
-    let n = first.model().check_rows(rows)?;
+    let n = first.check_rows(rows)?;
     for member in &*members {
         if member.model().structure.width() != width {
             return Err(Error::shape(
@@ -88,32 +114,22 @@ pub fn predict_together(
     let mut low = vec![0.0; n * k]; // the least that sums of scores can be
     let mut high = low.clone(); // and the most
     for member in &mut *members {
-        member.add_bounds(rows, shifts, &mut low, &mut high)?;
+        member.add_bounds(rows.as_slice(), shifts, &mut low, &mut high)?;
     }
-    let mut answers = argmax_rows(&low, k);
-    let open = |&b: &usize| {
-        !is_decided(
-            &low[b * k..(b + 1) * k],
-            &high[b * k..(b + 1) * k],
-            answers[b],
-        )
-    };
+    let low = Matrix::new(low, k);
+    let mut answers = low.argmax();
+    let open = |&b: &usize| !is_decided(low.row(b), &high[b * k..(b + 1) * k], answers[b]);
     let open: Vec<usize> = (0..n).filter(open).collect();
-    let rest: Vec<f32> = open
-        .iter()
-        .flat_map(|&b| &rows[b * width..(b + 1) * width])
-        .copied()
-        .collect();
+    let rest = open.iter().flat_map(|&b| rows.row(b)).copied();
+    let rest: Vec<f32> = rest.collect();
     let mut exact = vec![0.0; open.len() * k];
     for member in members {
-        let scores = member.log_joint(&rest, shifts)?;
-        exact
-            .iter_mut()
-            .zip(scores)
-            .for_each(|(sum, score)| *sum += score);
+        let scores = member.log_joint(Rows::new(&rest, width)?, shifts)?;
+        let numbers = exact.iter_mut().zip(scores.as_slice());
+        numbers.for_each(|(sum, score)| *sum += score);
     }
     open.into_iter()
-        .zip(argmax_rows(&exact, k))
+        .zip(Matrix::new(exact, k).argmax())
         .for_each(|(b, answer)| answers[b] = answer);
     Ok(answers)
 }
@@ -123,7 +139,7 @@ impl Predictor {
     /// [`predict_together`].
     pub fn predict_shifted(
         &mut self,
-        rows: &[f32],
+        rows: Rows<'_>,
         shifts: &[(isize, isize)],
     ) -> Result<Vec<usize>> {
         predict_together(std::slice::from_mut(self), rows, shifts)

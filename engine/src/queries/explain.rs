@@ -2,6 +2,7 @@
 
 use crate::circuit::log_space::{Join, LogValues, trace_states};
 use crate::error::{Error, Result};
+use crate::matrix::Matrix;
 use crate::queries::predictor::Predictor;
 use crate::queries::sample::Evidence;
 use crate::random::{Purpose, Stream};
@@ -38,7 +39,7 @@ impl Predictor {
     /// What one neuron stands for: samples, as (count, width), or the mode, as (1, width), of the numbers below it when
     /// it is in its state and nothing is observed. NaN for numbers that are not below it. The mode is that of the joint
     /// with the hidden variables below.
-    pub fn explain(&mut self, neuron: Neuron, view: View) -> Result<Vec<f32>> {
+    pub fn explain(&mut self, neuron: Neuron, view: View) -> Result<Matrix<f32>> {
         self.check_neuron(neuron)?;
         let Neuron {
             tree: t,
@@ -58,7 +59,7 @@ impl Predictor {
             this.logs()
                 .forward(&this.model.structure, &nothing, join, &mut values);
             this.follow_mode(&values, t, (layer, node, channel), &mut row);
-            return Ok(row);
+            return Ok(Matrix::new(row, width));
         };
         let mut rows = vec![f32::NAN; count * width];
         rows.par_chunks_mut(width)
@@ -74,17 +75,15 @@ impl Predictor {
                     table.sample(s, d, &mut stream)
                 });
             });
-        Ok(rows)
+        Ok(Matrix::new(rows, width))
     }
 
     fn check_neuron(&self, neuron: Neuron) -> Result<()> {
-        let below = |what: &str, got: usize, count: usize| match got < count {
-            true => Ok(()),
-            false => Err(Error::shape(
-                format!("neuron's {what}"),
-                format!("a number from 0 to {}", count - 1),
-                got,
-            )),
+        let below = |what: &str, got: usize, count: usize| {
+            let what = format!("neuron's {what}");
+            let expected = format!("a number from 0 to {}", count - 1);
+            let wrong = || Error::shape(what, expected, got);
+            (got < count).then_some(()).ok_or_else(wrong)
         };
         below("tree", neuron.tree, self.model.structure.trees.len())?;
         let tree = &self.model.structure.trees[neuron.tree];

@@ -12,14 +12,15 @@
 //! over all trees. Given a class, everything is given that class too.
 //!
 //! ```
-//! use sumout::queries::predictor::Predictor;
 //! use sumout::structure::{Sharing, Structure};
-//! use sumout::Model;
-//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
-//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
-//! let imputed = predictor.impute_mean(&[0.5, f32::NAN, -1.0, 2.0], None)?;
-//! assert_eq!((imputed.mean[0], imputed.variance[0]), (0.5, 0.0)); // observed: kept
-//! assert!(imputed.mean[1].abs() < 1e-6 && (imputed.variance[1] - 1.0).abs() < 1e-5); // leaves are standard normals
+//! use sumout::{Model, Predictor, Rows};
+//! let sequence = Structure::sequence(4).components(3).classes(3);
+//! let structure = sequence.level(2, 5, Sharing::Own).level(2, 6, Sharing::Own).build()?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7))?;
+//! let imputed = predictor.impute_mean(Rows::new(&[0.5, f32::NAN, -1.0, 2.0], 4)?, None)?;
+//! assert_eq!((imputed.mean[(0, 0)], imputed.variance[(0, 0)]), (0.5, 0.0)); // observed: kept
+//! let (mean, variance) = (imputed.mean[(0, 1)], imputed.variance[(0, 1)]); // leaves are standard normals
+//! assert!(mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-5);
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
@@ -28,8 +29,9 @@ use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::Density;
+use crate::matrix::{Matrix, Rows};
 use crate::queries::predictor::{Columns, Pass, Predictor};
-use crate::structure::{Kind, OUTSIDE};
+use crate::structure::{Kind, OUTSIDE, Tree};
 use rayon::prelude::*;
 
 /// What holes are filled with.
@@ -65,10 +67,10 @@ impl std::str::FromStr for How {
 pub struct Imputed {
     /// The observed number. Where it is missing: the mean of a real number, the probability that a Bernoulli is 1, and
     /// the most probable category of a categorical, which has no mean.
-    pub mean: Vec<f32>,
+    pub mean: Matrix<f32>,
     /// 0 where observed. Where it is missing: the variance of a real number or of a Bernoulli, and the probability that
     /// a categorical is another than the most probable.
-    pub variance: Vec<f32>,
+    pub variance: Matrix<f32>,
 }
 
 /// What is known of the numbers of one row.
@@ -241,18 +243,18 @@ impl Predictor {
         })
     }
 
-    /// P(d_i = d | x_o) for every position and component, by tree: (n, N, M). Those of one tree sum to its posterior
+    /// P(d_i = d | x_o) for every position and component, by tree: (n, N · M). Those of one tree sum to its posterior
     /// weight, which is one if it stands alone.
     pub fn responsibilities(
         &mut self,
-        rows: &[f32],
+        rows: Rows<'_>,
         class: Option<usize>,
-    ) -> Result<Vec<Vec<f32>>> {
-        self.model.check_rows(rows)?;
+    ) -> Result<Vec<Matrix<f32>>> {
+        self.check_rows(rows)?;
         self.check_class(class)?;
         let piece = self.piece() * self.model.structure.width();
         let mut all = vec![Vec::new(); self.model.structure.trees.len()];
-        for rows in rows.chunks(piece) {
+        for rows in rows.as_slice().chunks(piece) {
             let flows = self.flows(rows, class)?;
             for (t, tree) in flows.predictor.model.structure.trees.iter().enumerate() {
                 let start = all[t].len();
@@ -271,13 +273,17 @@ impl Predictor {
                     });
             }
         }
-        Ok(all)
+        let shaped = |(all, tree): (Vec<f32>, &Tree)| {
+            Matrix::new(all, tree.positions.len() * tree.components)
+        };
+        let trees = &self.model.structure.trees;
+        Ok(all.into_iter().zip(trees).map(shaped).collect())
     }
 
     /// Fills holes with the exact mean given what is observed, and says how sure it is.
     ///
     /// A hole stays NaN only where the model gives what is observed probability zero.
-    pub fn impute_mean(&mut self, rows: &[f32], class: Option<usize>) -> Result<Imputed> {
+    pub fn impute_mean(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Imputed> {
         let width = self.model.structure.width();
         let scale: Vec<(f64, f64)> = (0..width).map(|column| self.units(column)).collect();
         let kinds = self.columns.kinds.clone();
@@ -297,12 +303,8 @@ impl Predictor {
             }
         })?;
         let half = |part: usize| {
-            both.chunks_exact(width)
-                .skip(part)
-                .step_by(2)
-                .flatten()
-                .copied()
-                .collect()
+            let rows = both.chunks_exact(width).skip(part).step_by(2);
+            Matrix::new(rows.flatten().copied().collect(), width)
         };
         Ok(Imputed {
             mean: half(0),
@@ -313,10 +315,10 @@ impl Predictor {
     /// P(x_m = v | x_o) for the discrete columns named, as (n, V) for each; one and zeros where it is observed.
     pub fn impute_probabilities(
         &mut self,
-        rows: &[f32],
+        rows: Rows<'_>,
         columns: &[usize],
         class: Option<usize>,
-    ) -> Result<Vec<Vec<f32>>> {
+    ) -> Result<Vec<Matrix<f32>>> {
         let mut counts = Vec::with_capacity(columns.len());
         for &column in columns {
             match self.columns.kinds.get(column).map(|&kind| values_of(kind)) {
@@ -359,12 +361,9 @@ impl Predictor {
         let mut left = 0;
         let mut split = Vec::with_capacity(counts.len());
         for count in counts {
-            split.push(
-                all.chunks_exact(stride)
-                    .flat_map(|row| &row[left..left + count])
-                    .copied()
-                    .collect(),
-            );
+            let rows = all.chunks_exact(stride);
+            let part = rows.flat_map(|row| &row[left..left + count]).copied();
+            split.push(Matrix::new(part.collect(), count));
             left += count;
         }
         Ok(split)
@@ -387,17 +386,18 @@ impl Predictor {
     /// Collects beliefs about the missing numbers of every row and lets `report` write `stride` numbers of each.
     fn complete(
         &mut self,
-        rows: &[f32],
+        rows: Rows<'_>,
         class: Option<usize>,
         stride: usize,
         report: impl Fn(&[f32], &Beliefs, &mut [f32]) + Sync,
     ) -> Result<Vec<f32>> {
-        let n = self.model.check_rows(rows)?;
+        let n = self.check_rows(rows)?;
         self.check_class(class)?;
         let (width, first) = (self.model.structure.width(), first_values(&self.columns));
         let mut all = vec![0.0; n * stride];
         let piece = self.piece();
         for (rows, out) in rows
+            .as_slice()
             .chunks(piece * width)
             .zip(all.chunks_mut(piece * stride.max(1)))
         {

@@ -1,10 +1,18 @@
-//! The questions of `docs/queries.md`.
+//! What can be asked of a model (`docs/queries.md`): [`Predictor`] has a method for each question.
 //!
 //! Uses: `model`, `circuit`, `gpu` and all below them.
 
-pub mod predictor;
-pub mod ensemble;
-pub mod impute;
-pub mod mode;
-pub mod sample;
-pub mod explain;
+mod predictor;
+mod scores;
+mod ensemble;
+mod impute;
+mod mode;
+mod sample;
+mod explain;
+
+pub use ensemble::{Ensemble, predict_together};
+pub use explain::{Neuron, View};
+pub use impute::{How, Imputed};
+pub use predictor::{Predictor, shifts};
+pub use sample::Samples;
+pub use scores::Scores;

@@ -8,13 +8,13 @@
 //! which no tree finds in polynomial time. All in f64 logarithms (see `log_space.rs`).
 //!
 //! ```
-//! use sumout::queries::predictor::Predictor;
 //! use sumout::structure::{Sharing, Structure};
-//! use sumout::Model;
-//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
-//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
-//! let completed = predictor.impute_mode(&[0.5, f32::NAN, -1.0, 2.0], None)?;
-//! assert_eq!(completed, [0.5, 0.0, -1.0, 2.0]); // leaves are standard normals
+//! use sumout::{Model, Predictor, Rows};
+//! let sequence = Structure::sequence(4).components(3).classes(3);
+//! let structure = sequence.level(2, 5, Sharing::Own).level(2, 6, Sharing::Own).build()?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7))?;
+//! let completed = predictor.impute_mode(Rows::new(&[0.5, f32::NAN, -1.0, 2.0], 4)?, None)?;
+//! assert_eq!(completed.row(0), [0.5, 0.0, -1.0, 2.0]); // leaves are standard normals
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
@@ -22,6 +22,7 @@ use crate::arithmetic::math::argmax;
 use crate::circuit::log_space::{Join, LogValues, NOWHERE, trace_states};
 use crate::error::Result;
 use crate::layers::leaf_table::LeafTable;
+use crate::matrix::{Matrix, Rows};
 use crate::queries::predictor::Predictor;
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
@@ -30,11 +31,11 @@ impl Predictor {
     /// Fills the holes of each row with their values in the most likely joint assignment of class (unless given), tree,
     /// hidden variables and missing numbers. That is exact for the joint with the hidden variables, and not the same as
     /// the most likely missing numbers alone. What is observed is kept as it is.
-    pub fn impute_mode(&mut self, rows: &[f32], class: Option<usize>) -> Result<Vec<f32>> {
-        self.model.check_rows(rows)?;
+    pub fn impute_mode(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Matrix<f32>> {
+        self.check_rows(rows)?;
         self.check_class(class)?;
         let (width, k) = (self.model.structure.width(), self.model.structure.classes);
-        let mut all = rows.to_vec();
+        let mut all = rows.as_slice().to_vec();
         let piece = self.piece();
         for rows in all.chunks_mut(piece * width) {
             self.lay(rows, (0, 0));
@@ -66,7 +67,7 @@ impl Predictor {
                 .enumerate()
                 .for_each_init(Default::default, run);
         }
-        Ok(all)
+        Ok(Matrix::new(all, width))
     }
 
     /// Walks down from (layer, node, channel) of tree t along the best states, and fills holes with the best values.

@@ -1,6 +1,7 @@
 //! The questions that one pass up answers: scores, posteriors, predictions, conditionals.
 //!
 //! ```text
+//! score             P(y|x_o) and log P(x_o)
 //! log_likelihood    log P(x_o|y)                        o: what is observed in a row; NaN is missing
 //! log_marginal      log P(x_o)  = log Σ_y P(y) P(x_o|y)
 //! posterior         P(y|x_o)    = P(y) P(x_o|y) / P(x_o)
@@ -12,17 +13,17 @@
 //! so memory does not grow with n, and an answer depends on its row alone: not on its neighbours, nor on the threads.
 //!
 //! ```
-//! use sumout::queries::predictor::Predictor;
 //! use sumout::structure::{Sharing, Structure};
-//! use sumout::Model;
-//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
+//! use sumout::{Model, Predictor, Rows};
+//! let sequence = Structure::sequence(4).components(3).classes(3);
+//! let structure = sequence.level(2, 5, Sharing::Own).level(2, 6, Sharing::Own).build()?;
 //! let mut model = Model::random(structure, 1.0, 7);
 //! model.set_prior(&[0.5, 0.25, 0.25])?;
-//! let mut predictor = Predictor::new(model);
+//! let mut predictor = Predictor::new(model)?;
 //! let hole = f32::NAN;
-//! let posterior = predictor.posterior(&[0.5, hole, -1.0, 2.0, hole, hole, hole, hole])?; // (n, K)
-//! assert!((posterior[..3].iter().sum::<f64>() - 1.0).abs() < 1e-12);
-//! assert_eq!(posterior[3..], [0.5, 0.25, 0.25]); // nothing observed: the prior
+//! let posterior = predictor.posterior(Rows::new(&[0.5, hole, -1.0, 2.0, hole, hole, hole, hole], 4)?)?;
+//! assert!((posterior.row(0).iter().sum::<f64>() - 1.0).abs() < 1e-12);
+//! assert_eq!(posterior.row(1), [0.5, 0.25, 0.25]); // nothing observed: the prior
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
@@ -38,7 +39,8 @@ use crate::gpu::Scoring;
 use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::weights::Prepared;
-use crate::model::Model;
+use crate::matrix::{Matrix, Rows};
+use crate::model::{Model, check_rows};
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
@@ -110,14 +112,9 @@ pub fn shifts(radius: usize) -> Vec<(isize, isize)> {
         .collect()
 }
 
-/// Where each row of scores (n, K) is largest; the first where several are.
-pub fn argmax_rows(scores: &[f64], classes: usize) -> Vec<usize> {
-    scores.chunks_exact(classes).map(argmax).collect()
-}
-
 /// Turns rows of log P(x,y) (n, K), as [`Predictor::log_joint`] gives them, into P(y|x). A row that no class can have
 /// made gets the prior.
-pub fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
+pub(crate) fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
     for row in log_joint.chunks_exact_mut(log_prior.len()) {
         if row.iter().all(|&log| log == f64::NEG_INFINITY) {
             row.copy_from_slice(log_prior);
@@ -129,11 +126,30 @@ pub fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
     }
 }
 
+/// What is given must be in the rows too.
+fn check_given(rows: Rows<'_>, given: Rows<'_>) -> Result<()> {
+    let (all, part) = (rows.as_slice(), given.as_slice());
+    if all.len() != part.len() {
+        let expected = format!("{} numbers as in the rows", all.len());
+        return Err(Error::shape("what is given", expected, part.len()));
+    }
+    match (0..all.len()).find(|&i| !part[i].is_nan() && part[i] != all[i]) {
+        Some(place) => {
+            let (row, column) = (place / rows.width(), place % rows.width());
+            let what = format!("what is given, row {row}, column {column}");
+            let expected = format!("{} as in the rows, or NaN", all[place]);
+            Err(Error::shape(what, expected, part[place]))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Predictor {
-    /// Prepares a model.
-    pub fn new(model: Model) -> Self {
+    /// Prepares a model, which is checked first.
+    pub fn new(model: Model) -> Result<Self> {
+        model.check()?;
         let families = model.weights.trees.iter().map(|tree| tree.families.iter());
-        Self {
+        Ok(Self {
             prepared: Prepared::new(&model.weights),
             leaves: families
                 .map(|all| all.map(LeafTable::new).collect())
@@ -144,7 +160,7 @@ impl Predictor {
             batch: Batch::default(),
             card: None,
             model,
-        }
+        })
     }
 
     /// Lets a device answer. On a GPU what is doubtful is still computed again on the processor, in f64, and so are modes
@@ -220,64 +236,71 @@ impl Predictor {
         &self.model
     }
 
-    /// log P(x_o|y) of rows (n, width), as (n, K).
-    pub fn log_likelihood(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
-        self.model.check_rows(rows)?;
-        self.scores(rows, (0, 0))
+    /// log P(x_o|y) of n rows, as (n, K).
+    pub fn log_likelihood(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
+        self.check_rows(rows)?;
+        let scores = self.scores(rows.as_slice(), (0, 0))?;
+        Ok(Matrix::new(scores, self.model.structure.classes))
     }
 
-    /// log P(x_o) of rows (n, width), as (n).
-    pub fn log_marginal(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
+    /// log P(x_o) of n rows, as (n).
+    pub fn log_marginal(&mut self, rows: Rows<'_>) -> Result<Vec<f64>> {
         let log_joint = self.log_joint(rows, &[(0, 0)])?;
-        Ok(log_joint
-            .chunks_exact(self.model.structure.classes)
-            .map(log_sum_exp)
-            .collect())
+        Ok(log_joint.iter().map(log_sum_exp).collect())
     }
 
-    /// P(y|x_o) of rows (n, width), as (n, K). A row with everything missing gets the prior itself.
-    pub fn posterior(&mut self, rows: &[f32]) -> Result<Vec<f64>> {
-        let n = self.model.check_rows(rows)?;
+    /// P(y|x_o) of n rows, as (n, K), to an absolute error of about 10⁻⁶. A row with everything missing gets the prior
+    /// itself. [`Predictor::score`] takes longer where classes are far apart, and gets small probabilities right too.
+    pub fn posterior(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
+        let n = self.check_rows(rows)?;
         let (k, width) = (self.model.structure.classes, self.model.structure.width());
         let mut all = Vec::with_capacity(n * k);
-        for piece in rows.chunks(self.piece() * width) {
+        for piece in rows.as_slice().chunks(self.piece() * width) {
             self.lay(piece, (0, 0));
             self.climb(Pass::Scores)?;
             all.extend(self.posteriors());
         }
-        for (to, row) in all.chunks_exact_mut(k).zip(rows.chunks_exact(width)) {
+        self.keep_priors(rows, &mut all);
+        Ok(Matrix::new(all, k))
+    }
+
+    /// Gives rows with everything missing the prior itself, in posteriors (n, K).
+    pub(crate) fn keep_priors(&self, rows: Rows<'_>, posteriors: &mut [f64]) {
+        let k = self.model.structure.classes;
+        for (to, row) in posteriors.chunks_exact_mut(k).zip(rows.iter()) {
             if row.iter().all(|x| x.is_nan()) {
                 to.iter_mut()
                     .zip(&self.model.log_prior)
                     .for_each(|(to, log)| *to = log.exp());
             }
         }
-        Ok(all)
     }
 
     /// The most probable class of each row, the first where several are, as (n).
-    pub fn predict(&mut self, rows: &[f32]) -> Result<Vec<usize>> {
-        Ok(argmax_rows(
-            &self.posterior(rows)?,
-            self.model.structure.classes,
-        ))
+    pub fn predict(&mut self, rows: Rows<'_>) -> Result<Vec<usize>> {
+        Ok(self.posterior(rows)?.argmax())
     }
 
     /// `log P(y) + Σ_shifts log P(x_o shifted|y)`, as (n, K): the paper's score at test time. What a shift moves out of
     /// the frame is missing. With the one shift (0, 0) it is log P(x_o, y).
-    pub fn log_joint(&mut self, rows: &[f32], shifts: &[(isize, isize)]) -> Result<Vec<f64>> {
-        let n = self.model.check_rows(rows)?;
+    pub fn log_joint(&mut self, rows: Rows<'_>, shifts: &[(isize, isize)]) -> Result<Matrix<f64>> {
+        let n = self.check_rows(rows)?;
         if shifts.is_empty() {
             return Err(Error::Empty { what: "shift" });
         }
         let mut sums = self.model.log_prior.repeat(n);
         for &shift in shifts {
-            let scores = self.scores(rows, shift)?;
+            let scores = self.scores(rows.as_slice(), shift)?;
             sums.iter_mut()
                 .zip(scores)
                 .for_each(|(sum, score)| *sum += score);
         }
-        Ok(sums)
+        Ok(Matrix::new(sums, self.model.structure.classes))
+    }
+
+    /// How many rows there are, or what is wrong with them.
+    pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<usize> {
+        check_rows(&self.model.structure, rows)
     }
 
     /// Adds the log P(y) of n rows and their scores of all shifts to sums (n, K): to one the least that they can be, to
@@ -334,26 +357,8 @@ impl Predictor {
     }
 
     /// log P(x_q|x_o), as (n): `rows` holds x_q and x_o, `given` holds x_o alone.
-    pub fn log_conditional(&mut self, rows: &[f32], given: &[f32]) -> Result<Vec<f64>> {
-        if rows.len() != given.len() {
-            return Err(Error::shape(
-                "what is given",
-                format!("{} numbers as in the rows", rows.len()),
-                given.len(),
-            ));
-        }
-        if let Some(place) = (0..rows.len()).find(|&i| !given[i].is_nan() && given[i] != rows[i]) {
-            let (row, column) = (
-                place / self.model.structure.width(),
-                place % self.model.structure.width(),
-            );
-            let what = format!("what is given, row {row}, column {column}");
-            return Err(Error::shape(
-                what,
-                format!("{} as in the rows, or NaN", rows[place]),
-                given[place],
-            ));
-        }
+    pub fn log_conditional(&mut self, rows: Rows<'_>, given: Rows<'_>) -> Result<Vec<f64>> {
+        check_given(rows, given)?;
         let mut logs = self.log_marginal(rows)?;
         let conditions = self.log_marginal(given)?;
         let divide = |(log, condition): (&mut f64, f64)| *log -= condition.max(f64::MIN);
@@ -387,23 +392,27 @@ impl Predictor {
         for piece in rows.chunks(self.piece() * width) {
             self.lay(piece, shift);
             self.climb(Pass::Scores)?;
-            let first = all.len();
-            all.extend_from_slice(self.activations.log_likelihood());
-            let Self { model, batch, .. } = self;
-            let samples = self.activations.scores_to_recheck(k);
-            let exact = self
-                .fallback
-                .scores(&model.structure, &model.weights, batch, &samples);
-            for (b, exact) in samples.into_iter().zip(exact) {
-                all[first + b * k..][..k].copy_from_slice(&exact);
-            }
+            self.add_scores(&self.activations.scores_to_recheck(k), &mut all);
         }
         self.add_units(rows, shift, &mut all);
         Ok(all)
     }
 
+    /// Appends log P(x_o|y) of the rows of the last pass, (B, K), in the units of the model.
+    pub(crate) fn add_scores(&self, recheck: &[usize], all: &mut Vec<f64>) {
+        let (first, k) = (all.len(), self.model.structure.classes);
+        all.extend_from_slice(self.activations.log_likelihood());
+        let Self { model, batch, .. } = self;
+        let exact = self
+            .fallback
+            .scores(&model.structure, &model.weights, batch, recheck);
+        for (&b, exact) in recheck.iter().zip(exact) {
+            all[first + b * k..][..k].copy_from_slice(&exact);
+        }
+    }
+
     /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.
-    fn add_units(&self, rows: &[f32], shift: (isize, isize), scores: &mut [f64]) {
+    pub(crate) fn add_units(&self, rows: &[f32], shift: (isize, isize), scores: &mut [f64]) {
         if self.columns.log_scale.iter().all(|&log| log == 0.0) {
             return;
         }
@@ -426,7 +435,7 @@ impl Predictor {
     /// P(y|x_o) of the rows of the last pass, (B, K), from mantissas, not from log-likelihoods: beside an outlier's
     /// −10²⁰ those have lost what tells the classes apart.
     fn posteriors(&self) -> Vec<f64> {
-        let (s, k) = (&self.model.structure, self.model.structure.classes);
+        let k = self.model.structure.classes;
         let prior: Vec<f64> = self.model.log_prior.iter().map(|log| log.exp()).collect();
         let mut all = vec![0.0; self.batch.rows * k];
         let run = |(values, tops): &mut (LogValues, Vec<f64>), (b, to): (usize, &mut [f64])| {
@@ -439,17 +448,29 @@ impl Predictor {
             if f64::from(lost) <= TOLERANCE * total {
                 return to.iter_mut().for_each(|p| *p /= total);
             }
-            self.logs().forward(s, self.batch.row(b), Join::Sum, values);
-            for y in 0..k {
-                self.logs().root(s, values, y, tops);
-                to[y] = log_sum_exp(tops) + self.model.log_prior[y];
-            }
-            softmax_rows(to, &self.model.log_prior);
+            self.posterior_in_logs(b, to, (values, tops));
         };
         all.par_chunks_mut(k)
             .enumerate()
             .for_each_init(Default::default, run);
         all
+    }
+
+    /// P(y|x_o) of row b of the last pass, (K), in log space, from what the classes have beyond the row's scale: exact
+    /// however unlikely the row is. `values` and `tops` are scratch.
+    pub(crate) fn posterior_in_logs(
+        &self,
+        b: usize,
+        to: &mut [f64],
+        (values, tops): (&mut LogValues, &mut Vec<f64>),
+    ) {
+        let s = &self.model.structure;
+        self.logs().forward(s, self.batch.row(b), Join::Sum, values);
+        for (y, to) in to.iter_mut().enumerate() {
+            self.logs().root(s, values, y, tops);
+            *to = log_sum_exp(tops) + self.model.log_prior[y];
+        }
+        softmax_rows(to, &self.model.log_prior);
     }
 
     /// What a downward question starts from after an upward pass, (B, K): P(y|x_o), or one class.

@@ -12,15 +12,15 @@
 //! from P(X), P(X|y) or P(x_m|x_o) alike. Sample b has its own stream of draws, whatever the batch and the threads.
 //!
 //! ```
-//! use sumout::queries::predictor::Predictor;
 //! use sumout::structure::{Sharing, Structure};
-//! use sumout::Model;
-//! let structure = Structure::sequence(4, 1, 1, 3, &[(2, 5, Sharing::Own), (2, 6, Sharing::Own)], 3)?;
-//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7));
+//! use sumout::{Model, Predictor, Rows};
+//! let sequence = Structure::sequence(4).components(3).classes(3);
+//! let structure = sequence.level(2, 5, Sharing::Own).level(2, 6, Sharing::Own).build()?;
+//! let mut predictor = Predictor::new(Model::random(structure, 1.0, 7))?;
 //! let samples = predictor.sample(10, Some(2), 1)?;
-//! assert_eq!((samples.rows.len(), samples.classes[9]), (10 * 4, 2));
-//! let completed = predictor.sample_given(&[0.5, f32::NAN, -1.0, 2.0], None, 1)?;
-//! assert!(completed[0] == 0.5 && completed[1].is_finite());
+//! assert_eq!((samples.rows.rows(), samples.rows.columns(), samples.classes[9]), (10, 4, 2));
+//! let completed = predictor.sample_given(Rows::new(&[0.5, f32::NAN, -1.0, 2.0], 4)?, None, 1)?;
+//! assert!(completed[(0, 0)] == 0.5 && completed[(0, 1)].is_finite());
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
@@ -28,6 +28,7 @@ use crate::arithmetic::math::log_sum_exp;
 use crate::circuit::activations::Activations;
 use crate::circuit::log_space::{Join, LogCircuit, LogValues, trace_states};
 use crate::error::Result;
+use crate::matrix::{Matrix, Rows};
 use crate::queries::predictor::{Pass, Predictor};
 use crate::random::{Purpose, Stream};
 use rayon::prelude::*;
@@ -36,7 +37,7 @@ use rayon::prelude::*;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// (count, width), in the units of the data.
-    pub rows: Vec<f32>,
+    pub rows: Matrix<f32>,
     /// The class that each was drawn from, (count).
     pub classes: Vec<usize>,
 }
@@ -64,35 +65,29 @@ impl Predictor {
         self.check_class(class)?;
         let (width, this) = (self.model.structure.width(), &*self);
         let prior: Vec<f64> = this.model.log_prior.iter().map(|log| log.exp()).collect();
-        let mut samples = Samples {
-            rows: vec![f32::NAN; count * width],
-            classes: vec![0; count],
-        };
-        let rows = samples
-            .rows
-            .par_chunks_mut(width)
-            .zip(&mut samples.classes)
-            .enumerate();
+        let (mut values, mut classes) = (vec![f32::NAN; count * width], vec![0; count]);
+        let rows = values.par_chunks_mut(width).zip(&mut classes).enumerate();
         rows.for_each_init(Vec::new, |weights, (b, (row, y))| {
             let mut stream = Stream::new(seed, Purpose::Sampling, 0, b as u32);
             *y = class.unwrap_or_else(|| stream.pick(prior.iter().copied()));
             this.draw(Evidence::Nothing, *y, &mut stream, weights, row);
         });
-        Ok(samples)
+        let rows = Matrix::new(values, width);
+        Ok(Samples { rows, classes })
     }
 
     /// Fills the holes of each row with one draw from P(x_m|x_o), or from P(x_m|x_o,y) for a class. What is observed
     /// is kept as it is.
     pub fn sample_given(
         &mut self,
-        rows: &[f32],
+        rows: Rows<'_>,
         class: Option<usize>,
         seed: u64,
-    ) -> Result<Vec<f32>> {
-        self.model.check_rows(rows)?;
+    ) -> Result<Matrix<f32>> {
+        self.check_rows(rows)?;
         self.check_class(class)?;
         let (width, k) = (self.model.structure.width(), self.model.structure.classes);
-        let mut all = rows.to_vec();
+        let mut all = rows.as_slice().to_vec();
         let piece = self.piece();
         for (index, rows) in all.chunks_mut(piece * width).enumerate() {
             self.lay(rows, (0, 0));
@@ -119,7 +114,7 @@ impl Predictor {
                 .enumerate()
                 .for_each_init(Default::default, run);
         }
-        Ok(all)
+        Ok(Matrix::new(all, width))
     }
 
     /// Fills the holes of a row by one draw given class y; false where all that could be drawn had underflown.

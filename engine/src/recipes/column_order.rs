@@ -11,7 +11,7 @@
 //! the order alone.
 //!
 //! ```
-//! use sumout::recipes::column_order::order_columns;
+//! use sumout::recipes::order_columns;
 //! use sumout::structure::Kind;
 //! let twins = (0..100).flat_map(|i| [i as f32, (i * 37 % 100) as f32, 3.0 * i as f32, f32::NAN]);
 //! let order = order_columns(&[Kind::Gaussian; 4], &twins.collect::<Vec<_>>());

@@ -1,26 +1,25 @@
 //! What suits images of any size: a deep tree of 2 × 2 windows, settings and scaling.
 //!
 //! ```
-//! use sumout::recipes::images::for_images;
-//! let chosen = for_images((28, 28, 1), &[255.0; 2 * 784], 10)?;
-//! assert_eq!((chosen.structure.width(), &chosen.scaling.scale[..]), (784, &[1.0 / 255.0][..]));
+//! use sumout::recipes::images::{scaling, spec};
+//! assert_eq!(spec(28, 28, 1).structure(10)?.width(), 784);
+//! assert_eq!(scaling(&[0.0, 255.0]).scale, [1.0 / 255.0]); // bytes become numbers from 0 to 1
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::error::Result;
 use crate::model::Scaling;
-use crate::recipes::presets::Preset;
-use crate::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+use crate::structure::{ImageSpec, LevelSpec, Sharing};
 use crate::training::settings::Settings;
 
-/// Structure, settings and scaling for images of (height, width, channels), one a row of values.
-pub fn for_images(shape: (usize, usize, usize), values: &[f32], classes: usize) -> Result<Preset> {
-    let (height, width, channels) = shape;
-    Ok(Preset {
-        structure: Structure::image(&spec(height, width, channels), classes)?,
-        settings: settings(values.len() / (height * width * channels).max(1)),
-        scaling: scaling(values),
-    })
+/// The size of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageShape {
+    /// Rows of pixels.
+    pub height: usize,
+    /// Columns of pixels.
+    pub width: usize,
+    /// Numbers in a pixel.
+    pub channels: usize,
 }
 
 /// Images get numbers from 0 to 1: bytes are divided by 255.
@@ -47,11 +46,13 @@ pub fn spec(height: usize, width: usize, channels: usize) -> ImageSpec {
     ImageSpec {
         frame,
         levels,
-        ..ImageSpec::new(height, width, channels, (2, 2), components)
+        channels,
+        components,
+        ..ImageSpec::new(height, width)
     }
 }
 
-/// Windows of 2 × 2 until one node is left of so many × so many patches.
+/// Windows of 2 × 2 until one node is left of `side` × `side` patches.
 pub fn levels(mut side: usize) -> Vec<LevelSpec> {
     let mut levels = Vec::new();
     while side > 1 || levels.is_empty() {
@@ -66,7 +67,7 @@ pub fn levels(mut side: usize) -> Vec<LevelSpec> {
     levels
 }
 
-/// The settings of the presets, with steps for so many images.
+/// The settings of the presets, with steps for this many images.
 pub fn settings(rows: usize) -> Settings {
     let batch = 128;
     let steps = (40 * rows / batch).clamp(1000, 25_000);
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn images_of_any_size_become_one_node() {
         for (height, width, channels) in [(28, 28, 1), (1, 1, 1), (32, 32, 3), (5, 90, 1)] {
-            let structure = Structure::image(&spec(height, width, channels), 10).unwrap();
+            let structure = spec(height, width, channels).structure(10).unwrap();
             assert_eq!(structure.width(), height * width * channels);
         }
         assert_eq!(scaling(&[0.0, 0.5, 1.0]).scale, [1.0]);

@@ -1,8 +1,13 @@
-//! What suits given data: structures, settings and scalings for tables and images, and models by name.
+//! Models that suit the data: [`fit`](crate::fit) and its builder [`Fit`], presets by name, and what they are made of.
 //!
-//! Uses: all folders above.
+//! Uses: `training` and all below it.
 
-pub mod presets;
-pub mod column_order;
+mod column_order;
+mod presets;
 pub mod tables;
 pub mod images;
+mod fit;
+
+pub use column_order::order_columns;
+pub use fit::{Fit, FitProgress, Fitting, fit};
+pub use presets::{PRESETS, Preset, preset};

@@ -111,10 +111,12 @@ fn mnist_deep(
             .enumerate()
             .map(|(l, &c)| LevelSpec::square(2, c, sharing(l)))
             .collect(),
-        ..ImageSpec::new(28, 28, 1, (patch, patch), components)
+        patch: (patch, patch),
+        components,
+        ..ImageSpec::new(28, 28)
     };
     Ok(Preset {
-        structure: Structure::image(&spec, 10)?,
+        structure: spec.structure(10)?,
         settings,
         scaling: Scaling::uniform(0.0, 1.0 / 255.0),
     })
@@ -126,7 +128,9 @@ fn mnist_shallow() -> Result<Preset> {
     let spec = ImageSpec {
         frame: (32, 32),
         levels: vec![LevelSpec::all(10, Sharing::Own)],
-        ..ImageSpec::new(28, 28, 1, (4, 4), 800)
+        patch: (4, 4),
+        components: 800,
+        ..ImageSpec::new(28, 28)
     };
     let settings = Settings {
         generative: 0.1,
@@ -135,7 +139,7 @@ fn mnist_shallow() -> Result<Preset> {
         ..paper_settings()
     };
     Ok(Preset {
-        structure: Structure::image(&spec, 10)?.with_identity_classes()?,
+        structure: spec.structure(10)?.with_identity_classes()?,
         settings,
         scaling: Scaling::uniform(0.0, 1.0 / 255.0),
     })
@@ -156,10 +160,12 @@ fn norb_deep() -> Result<Preset> {
             .enumerate()
             .map(|(l, &c)| LevelSpec::square(2, c, sharing(l)))
             .collect(),
-        ..ImageSpec::new(32, 32, 2, (2, 2), 128)
+        channels: 2,
+        components: 128,
+        ..ImageSpec::new(32, 32)
     };
     Ok(Preset {
-        structure: Structure::image(&spec, 5)?,
+        structure: spec.structure(5)?,
         settings: paper_settings(),
         scaling: Scaling::uniform(0.0, 1.0 / 255.0),
     })

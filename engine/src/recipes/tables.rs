@@ -1,23 +1,20 @@
 //! What suits a table: from its kinds of columns, its rows and its classes to a structure, settings and scaling.
 //!
 //! ```
-//! use sumout::structure::Kind;
-//! use sumout::recipes::tables::for_table;
-//! use sumout::training::data::Data;
-//! use sumout::training::trainer::Trainer;
+//! use sumout::Kind;
+//! use sumout::recipes::tables::{ColumnPlan, settings, standardise};
 //! let hole = f32::NAN;
+//! let kinds = [Kind::Gaussian, Kind::Categorical(2)];
 //! let values = [170.0, 1.0, 182.0, hole, hole, 0.0, 165.0, 0.0]; // 4 rows: a number and one of 2 categories
-//! let chosen = for_table(&[Kind::Gaussian, Kind::Categorical(2)], &values, 2)?;
-//! let mut model = sumout::Model::random(chosen.structure, 1.0, 1);
-//! model.scaling = chosen.scaling;
-//! let trainer = Trainer::new(model, chosen.settings, &Data::new(&values, &[1, 1, 0, 0]))?;
+//! let structure = ColumnPlan::for_rows(4).structure(&kinds, &values, 2)?;
+//! assert_eq!((structure.width(), settings(&kinds, &values).steps), (2, 800));
+//! assert_eq!(standardise(&kinds, &values).scale[1], 1.0); // categories stay as they are
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
 use crate::error::Result;
 use crate::model::Scaling;
 use crate::recipes::column_order::order_columns;
-use crate::recipes::presets::Preset;
 use crate::structure::{Kind, Structure};
 use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::Schedule;
@@ -26,16 +23,6 @@ use crate::training::settings::{Prior, Settings};
 const FEW: usize = 1_000;
 const SOME: usize = 4_000;
 const MANY: usize = 100_000;
-
-/// Structure, settings and scaling for the rows (n, kinds) of a table.
-pub fn for_table(kinds: &[Kind], values: &[f32], classes: usize) -> Result<Preset> {
-    let rows = values.len() / kinds.len().max(1);
-    Ok(Preset {
-        structure: ColumnPlan::for_rows(rows).structure(kinds, values, classes)?,
-        settings: settings(kinds, values),
-        scaling: standardise(kinds, values),
-    })
-}
 
 /// Trees over columns: how many components and channels, and in which order columns meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +38,7 @@ pub struct ColumnPlan {
 }
 
 impl ColumnPlan {
-    /// What suits so many rows: the more there are, the more can be told apart.
+    /// What suits this many rows: the more there are, the more can be told apart.
     pub fn for_rows(rows: usize) -> Self {
         let (components, channels) = if rows < FEW { (6, 48) } else { (24, 128) };
         Self {
@@ -71,14 +58,13 @@ impl ColumnPlan {
                 .collect()
         };
         let groups = self.groups.clone().unwrap_or_else(learned);
-        Structure::columns(
-            kinds,
-            &groups,
-            self.window,
-            self.components,
-            &self.channels,
-            classes,
-        )
+        Structure::table(kinds)
+            .groups(groups)
+            .window(self.window)
+            .components(self.components)
+            .channels(self.channels.clone())
+            .classes(classes)
+            .build()
     }
 }
 
@@ -114,8 +100,8 @@ pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
     scaling
 }
 
-/// How many models suit so many rows, trained apart and put side by side by [`Model::mixture`](crate::Model::mixture):
-/// what one learns by heart, the others do not. The Python package does so; the command line trains one.
+/// How many models suit this many rows, trained apart and put side by side by [`Model::mixture`](crate::Model::mixture):
+/// what one learns by heart, the others do not. [`fit`](crate::fit) does so; the command line trains one.
 pub fn trees(rows: usize) -> usize {
     match rows {
         0..FEW => 3,
@@ -125,8 +111,8 @@ pub fn trees(rows: usize) -> usize {
     }
 }
 
-/// Where the clusters of the classes ([`class_clusters`](crate::training::class_clusters::class_clusters)) should stand beside so many
-/// rows' trees with half of the weight, how these start. The Python package does so; the command line does not.
+/// Where the clusters of the classes ([`class_clusters`](crate::training::class_clusters)) should stand beside this many
+/// rows' trees with half of the weight, how these start. [`fit`](crate::fit) does so; the command line does not.
 ///
 /// Chosen on held-out training rows of digits, wine, breast cancer and iris, and on tables that the benchmark does not
 /// judge. With 0 to 90 % missing they gain up to 3.6 points on made-up clusters and 1.1 on waveforms (1,600 rows), and
@@ -248,12 +234,11 @@ mod tests {
     fn numbers_are_standardised_and_categories_are_not() {
         let kinds = [Kind::Gaussian, Kind::Categorical(2), Kind::Gaussian];
         let values = [1.0, 0.0, 7.0, f32::NAN, 1.0, 7.0, 5.0, 0.0, f32::NAN];
-        let chosen = for_table(&kinds, &values, 1).unwrap();
+        let scaling = standardise(&kinds, &values);
         assert_eq!(
-            (chosen.scaling.offset, chosen.scaling.scale),
+            (scaling.offset, scaling.scale),
             (vec![3.0, 0.0, 7.0], vec![0.5, 1.0, 1.0])
         );
-        assert_eq!((chosen.structure.width(), chosen.structure.classes), (3, 1));
         let huge = standardise(&[Kind::Gaussian], &[3e38, -3e38]);
         assert!(3e38 * huge.scale[0] < 10.0, "{huge:?}");
     }

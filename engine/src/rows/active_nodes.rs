@@ -153,7 +153,7 @@ impl ActiveNodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+    use crate::structure::{ImageSpec, LevelSpec, Sharing};
 
     #[test]
     fn rows_follow_what_is_observed_and_dropped() {
@@ -162,9 +162,11 @@ mod tests {
                 LevelSpec::square(2, 3, Sharing::Own),
                 LevelSpec::all(4, Sharing::Own),
             ],
-            ..ImageSpec::new(4, 4, 1, (1, 1), 2)
+            patch: (1, 1),
+            components: 2,
+            ..ImageSpec::new(4, 4)
         };
-        let structure = Structure::image(&spec, 2).unwrap();
+        let structure = spec.structure(2).unwrap();
         let mut batch = Batch::default();
         batch.clear(&structure, 70);
         batch.row_mut(0)[0] = 1.0; // sample 0 sees the first pixel, sample 69 the last

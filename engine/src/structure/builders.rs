@@ -1,6 +1,7 @@
 //! Trees from specifications: grids of patches and pooling windows, or groups of columns.
 
 use crate::error::{Error, Result};
+use crate::structure::Structure;
 use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
 use serde::{Deserialize, Serialize};
 
@@ -61,26 +62,26 @@ pub struct ImageSpec {
 }
 
 impl ImageSpec {
-    /// An image without a border, Gaussian leaves that all patches share, and no levels yet.
-    pub fn new(
-        height: usize,
-        width: usize,
-        channels: usize,
-        patch: (usize, usize),
-        components: usize,
-    ) -> Self {
+    /// An image of one number per pixel without a border, patches of 2 × 2 with 32 components, Gaussian leaves that all
+    /// patches share, and no levels yet.
+    pub fn new(height: usize, width: usize) -> Self {
         Self {
             height,
             width,
-            channels,
+            channels: 1,
             frame: (height, width),
             grid_shift: (0, 0),
-            patch,
-            components,
+            patch: (2, 2),
+            components: 32,
             leaf_sharing: Sharing::Shared,
             kind: Kind::Gaussian,
             levels: Vec::new(),
         }
+    }
+
+    /// One tree of this specification.
+    pub fn structure(&self, classes: usize) -> Result<Structure> {
+        Structure::images(std::slice::from_ref(self), classes)
     }
 }
 

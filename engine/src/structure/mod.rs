@@ -15,26 +15,25 @@
 //! Uses: `error`.
 //!
 //! ```
-//! use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
-//! let spec = ImageSpec {
-//!     levels: vec![LevelSpec::square(2, 8, Sharing::Shared), LevelSpec::square(2, 16, Sharing::Own)],
-//!     ..ImageSpec::new(8, 8, 1, (2, 2), 4)
-//! };
-//! let structure = Structure::image(&spec, 10).unwrap();
+//! use sumout::structure::{Sharing, Structure};
+//! let image = Structure::image(8, 8).patch(2, 2).components(4).classes(10);
+//! let structure = image.level(2, 8, Sharing::Shared).level(2, 16, Sharing::Own).build().unwrap();
 //! assert_eq!(structure.width(), 64);
 //! assert_eq!(structure.weights(), 8 * 4 + 4 * 16 * 8 + 10 * 16);
 //! ```
 
-pub mod tree;
-pub mod builders;
+mod tree;
+mod builders;
+mod fluent;
 mod summary;
 
 use crate::error::{Error, Result};
-use crate::structure::builders::{column_tree, image_tree};
+use crate::structure::builders::image_tree;
 use crate::structure::tree::{MAX_NUMBERS, check_tree, numbers};
 use serde::{Deserialize, Serialize};
 
 pub use crate::structure::builders::{ImageSpec, LevelSpec};
+pub use crate::structure::fluent::{ImageBuilder, SequenceBuilder, TableBuilder};
 pub use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
 
 /// Where an image lies in its frame. The border of the frame is missing; shifts move the image within it.
@@ -88,11 +87,6 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// One tree over an image.
-    pub fn image(spec: &ImageSpec, classes: usize) -> Result<Self> {
-        Self::images(std::slice::from_ref(spec), classes)
-    }
-
     /// Several trees over the same image: other patches, other windows, shifted grids.
     pub fn images(specs: &[ImageSpec], classes: usize) -> Result<Self> {
         let first = specs.first().ok_or(Error::Empty { what: "tree" })?;
@@ -141,76 +135,6 @@ impl Structure {
             kinds: vec![first.kind; numbers],
             frame: Some(frame),
             trees,
-            classes,
-            class_rows: ClassRows::Mixing,
-        };
-        structure.check()?;
-        Ok(structure)
-    }
-
-    /// One tree over a sequence of `length` steps of `channels` numbers; levels are (window, channels, sharing).
-    pub fn sequence(
-        length: usize,
-        channels: usize,
-        patch: usize,
-        components: usize,
-        levels: &[(usize, usize, Sharing)],
-        classes: usize,
-    ) -> Result<Self> {
-        let levels = levels.iter().map(|&(w, channels, sharing)| LevelSpec {
-            window: (1, w),
-            channels,
-            sharing,
-        });
-        let spec = ImageSpec {
-            levels: levels.collect(),
-            ..ImageSpec::new(1, length, channels, (1, patch), components)
-        };
-        Self::image(&spec, classes)
-    }
-
-    /// One tree over the columns of a table. `groups` are the local structures in the order in which `window`
-    /// neighbours meet at each level, until one node is left; level l has `channels[l]` channels, and the last entry
-    /// serves all levels above. Leaf families and mixing matrices are never shared.
-    pub fn columns(
-        kinds: &[Kind],
-        groups: &[Vec<u32>],
-        window: usize,
-        components: usize,
-        channels: &[usize],
-        classes: usize,
-    ) -> Result<Self> {
-        Self::column_trees(
-            kinds,
-            &[groups.to_vec()],
-            window,
-            components,
-            channels,
-            classes,
-        )
-    }
-
-    /// Several trees over the same columns, each with its own groups and order.
-    pub fn column_trees(
-        kinds: &[Kind],
-        orders: &[Vec<Vec<u32>>],
-        window: usize,
-        components: usize,
-        channels: &[usize],
-        classes: usize,
-    ) -> Result<Self> {
-        if window < 2 || channels.is_empty() {
-            return Err(Error::Structure(
-                "columns need a window of at least 2 and at least one level".into(),
-            ));
-        }
-        let trees = orders
-            .iter()
-            .map(|groups| column_tree(kinds, groups, window, components, channels));
-        let structure = Self {
-            kinds: kinds.to_vec(),
-            frame: None,
-            trees: trees.collect::<Result<_>>()?,
             classes,
             class_rows: ClassRows::Mixing,
         };
@@ -394,9 +318,10 @@ mod tests {
                 LevelSpec::square(2, 3, Sharing::Own),
                 LevelSpec::all(4, Sharing::Own),
             ],
-            ..ImageSpec::new(5, 3, 1, (2, 2), 2)
+            components: 2,
+            ..ImageSpec::new(5, 3)
         };
-        let tree = &Structure::image(&spec, 2).unwrap().trees[0];
+        let tree = &spec.structure(2).unwrap().trees[0];
         assert_eq!(tree.positions.len(), 3 * 2);
         assert_eq!(tree.positions[1].inputs, [2, OUTSIDE, 5, OUTSIDE]);
         assert_eq!(tree.levels[0].children, [vec![0, 1, 2, 3], vec![4, 5]]);
@@ -411,9 +336,10 @@ mod tests {
                 LevelSpec::square(2, 3, Sharing::Pattern(2, 2)),
                 LevelSpec::all(4, Sharing::Own),
             ],
-            ..ImageSpec::new(6, 6, 1, (2, 2), 2)
+            components: 2,
+            ..ImageSpec::new(6, 6)
         };
-        let structure = Structure::image(&spec, 2).unwrap();
+        let structure = spec.structure(2).unwrap();
         assert!(
             structure.trees[0]
                 .positions
@@ -429,9 +355,10 @@ mod tests {
         let level = vec![LevelSpec::all(2, Sharing::Own)];
         let spec = ImageSpec {
             levels: level,
-            ..ImageSpec::new(4, 4, 1, (2, 2), 2)
+            components: 2,
+            ..ImageSpec::new(4, 4)
         };
-        let error = |spec: ImageSpec| Structure::image(&spec, 2).unwrap_err().to_string();
+        let error = |spec: ImageSpec| spec.structure(2).unwrap_err().to_string();
         let shift = error(ImageSpec {
             grid_shift: (usize::MAX, 0),
             ..spec.clone()
@@ -450,7 +377,11 @@ mod tests {
             ..spec.clone()
         });
         assert_eq!(empty, "structure: patches and windows must be at least 1×1");
-        let nothing = Structure::sequence(0, 1, 1, 3, &[(2, 5, Sharing::Own)], 2)
+        let nothing = Structure::sequence(0)
+            .components(3)
+            .level(2, 5, Sharing::Own)
+            .classes(2)
+            .build()
             .unwrap_err()
             .to_string();
         assert_eq!(nothing, "structure: the image has no pixels");
@@ -462,7 +393,15 @@ mod tests {
             frame,
             "structure: the frame (3×4) must hold the image (4×4)"
         );
-        assert!(Structure::sequence(9, 1, usize::MAX, 2, &[(2, 2, Sharing::Own)], 2).is_err());
+        assert!(
+            Structure::sequence(9)
+                .patch(usize::MAX)
+                .components(2)
+                .level(2, 2, Sharing::Own)
+                .classes(2)
+                .build()
+                .is_err()
+        );
     }
 
     #[test]
@@ -470,9 +409,10 @@ mod tests {
         let spec = ImageSpec {
             frame: (4, 4),
             levels: vec![LevelSpec::all(2, Sharing::Own)],
-            ..ImageSpec::new(2, 2, 1, (2, 2), 2)
+            components: 2,
+            ..ImageSpec::new(2, 2)
         };
-        let structure = Structure::image(&spec, 1).unwrap();
+        let structure = spec.structure(1).unwrap();
         assert_eq!(structure.placement((0, 0)), [5, 6, 9, 10]);
         assert_eq!(structure.placement((1, -1)), [8, 9, 12, 13]);
         assert_eq!(structure.placement((2, 0)), [13, 14, OUTSIDE, OUTSIDE]);
@@ -488,7 +428,14 @@ mod tests {
             Kind::Gaussian,
         ];
         let groups = [vec![0, 2], vec![1], vec![3], vec![4]];
-        let structure = Structure::columns(&kinds, &groups, 2, 3, &[4, 5], 2).unwrap();
+        let structure = Structure::table(&kinds)
+            .groups(groups.clone())
+            .window(2)
+            .components(3)
+            .channels([4, 5])
+            .classes(2)
+            .build()
+            .unwrap();
         let tree = &structure.trees[0];
         assert_eq!(tree.families[0], [Kind::Gaussian, Kind::Categorical(3)]);
         assert_eq!(

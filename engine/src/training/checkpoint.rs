@@ -5,18 +5,17 @@
 //! set.
 //!
 //! ```
-//! use sumout::structure::{Kind, Structure};
-//! use sumout::training::data::Data;
-//! use sumout::training::settings::Settings;
-//! use sumout::training::trainer::Trainer;
-//! let structure = Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[3], 2).unwrap();
-//! let (values, labels) = ([0.0, 0.1, 2.0, f32::NAN, 1.9, 2.2, 0.3, -0.2], [0, 1, 1, 0]);
-//! let data = Data::new(&values, &labels);
-//! let model = sumout::Model::random(structure, 1.0, 1);
-//! let mut trainer = Trainer::new(model, Settings::default(), &data).unwrap();
-//! trainer.advance(&data).unwrap();
-//! let mut again = Trainer::resume(&trainer.checkpoint().unwrap()).unwrap();
-//! assert_eq!(again.advance(&data), trainer.advance(&data));
+//! use sumout::training::{Checkpoint, Data};
+//! use sumout::{Kind, Rows, Settings, Structure, Trainer};
+//! let structure = Structure::table(&[Kind::Gaussian; 2]).components(2).channels([3]).classes(2).build()?;
+//! let rows = Rows::new(&[0.0, 0.1, 2.0, f32::NAN, 1.9, 2.2, 0.3, -0.2], 2)?;
+//! let labels = [0, 1, 1, 0].map(Some);
+//! let mut trainer = Trainer::new(structure, Settings::default(), rows, &labels)?;
+//! trainer.advance()?;
+//! let checkpoint = Checkpoint::from_bytes(&trainer.checkpoint()?)?;
+//! let mut again = Trainer::resume(checkpoint, Data::new(rows, &labels))?;
+//! assert_eq!(again.advance(), trainer.advance());
+//! # Ok::<(), sumout::Error>(())
 //! ```
 
 use crate::error::{Error, Result};
@@ -24,14 +23,16 @@ use crate::layers::leaf::Coordinate;
 use crate::layers::mixing::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::model::Model;
-use crate::model::model_file::{self, Checkpoint, checkpoint_from_bytes, checkpoint_to_bytes};
+use crate::model::model_file::{self, Parts, checkpoint_from_bytes, checkpoint_to_bytes};
+use crate::training::data::Data;
 use crate::training::optimizer::Moments;
 use crate::training::settings::Settings;
 use crate::training::trainer::{Best, Memory, Trainer, with_simplexes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     settings: Settings,
@@ -40,7 +41,45 @@ struct State {
     best_step: Option<usize>,
 }
 
-impl Trainer {
+/// A training run that was stopped.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    parts: Parts,
+    state: State,
+}
+
+impl Checkpoint {
+    /// The run in the bytes of a checkpoint; an error for a plain model.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut parts = checkpoint_from_bytes(bytes)?;
+        let state = serde_json::from_value(std::mem::take(&mut parts.state))
+            .map_err(|error| Error::ModelFile(format!("training state: {error}")))?;
+        Ok(Self { parts, state })
+    }
+
+    /// The model as it was then.
+    pub fn model(&self) -> &Model {
+        &self.parts.model
+    }
+
+    /// Steps done.
+    pub fn steps_done(&self) -> usize {
+        self.state.step
+    }
+
+    /// The settings of the run.
+    pub fn settings(&self) -> &Settings {
+        &self.state.settings
+    }
+
+    /// Numbers of the state, by name.
+    fn take(&mut self, name: &str) -> Result<Vec<f32>> {
+        let missing = || Error::ModelFile(format!("training state: '{name}' is not there"));
+        self.parts.tensors.remove(name).ok_or_else(missing)
+    }
+}
+
+impl<'a> Trainer<'a> {
     /// The run as it stands.
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
         let best_step = self.best.as_ref().map(|best| best.step);
@@ -79,7 +118,7 @@ impl Trainer {
         }
         let state =
             serde_json::to_value(state).map_err(|error| Error::ModelFile(error.to_string()))?;
-        checkpoint_to_bytes(&Checkpoint {
+        checkpoint_to_bytes(&Parts {
             model,
             state,
             tensors,
@@ -87,22 +126,17 @@ impl Trainer {
         })
     }
 
-    /// Goes on where a checkpoint stopped.
-    pub fn resume(bytes: &[u8]) -> Result<Self> {
-        let mut checkpoint = checkpoint_from_bytes(bytes)?;
-        let state: State = serde_json::from_value(std::mem::take(&mut checkpoint.state))
-            .map_err(|error| Error::ModelFile(format!("training state: {error}")))?;
-        let mut take = |name: &str| {
-            let missing = || Error::ModelFile(format!("training state: '{name}' is not there"));
-            checkpoint.tensors.remove(name).ok_or_else(missing)
-        };
-        let (weights, first, second) = (take("weights")?, take("first")?, take("second")?);
-        let best = state.best_step.map(|_| take("best")).transpose()?;
-        let score = checkpoint
-            .doubles
-            .get("best_score")
-            .and_then(|score| score.first().copied());
-        let mut trainer = Self::with_model(checkpoint.model, state.settings)?;
+    /// Goes on where a checkpoint stopped: to the same bits, if the data are the same.
+    pub fn resume(mut checkpoint: Checkpoint, data: Data<'a>) -> Result<Self> {
+        data.check(checkpoint.model())?;
+        let (weights, first) = (checkpoint.take("weights")?, checkpoint.take("first")?);
+        let second = checkpoint.take("second")?;
+        let best = checkpoint.state.best_step.map(|_| checkpoint.take("best"));
+        let best = best.transpose()?;
+        let Checkpoint { parts, state } = checkpoint;
+        let score = parts.doubles.get("best_score");
+        let score = score.and_then(|score| score.first().copied());
+        let mut trainer = Self::assemble(parts.model, state.settings, Arc::new(data))?;
         set_weights(&mut trainer.prepared, &weights)?;
         fill(trainer.memory.all_mut().flat_map(|m| &mut m.first), &first)?;
         fill(

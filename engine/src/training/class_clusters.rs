@@ -8,15 +8,15 @@
 //! [`Model::mixture`] it helps where much is missing, or where there is little to learn from.
 //!
 //! ```
-//! use sumout::training::class_clusters::class_clusters;
-//! use sumout::queries::predictor::Predictor;
-//! use sumout::structure::{Kind, Structure};
-//! use sumout::training::data::Data;
-//! let structure = Structure::columns(&[Kind::Gaussian; 2], &[vec![0], vec![1]], 2, 2, &[2], 2)?;
-//! let like = sumout::Model::random(structure, 1.0, 1);
-//! let data = Data::new(&[1.0, 5.0, 1.2, 4.8, 9.0, -5.0, 9.1, -5.1], &[0, 0, 1, 1]);
-//! let clusters = class_clusters(&like, &data, &Default::default(), 1)?;
-//! assert_eq!(Predictor::new(clusters).predict(&[f32::NAN, 5.0, 9.0, f32::NAN])?, [0, 1]);
+//! use sumout::training::{Data, LeafStart, class_clusters};
+//! use sumout::{Kind, Model, Predictor, Rows, Structure};
+//! let structure = Structure::table(&[Kind::Gaussian; 2]).components(2).channels([2]).classes(2).build()?;
+//! let like = Model::random(structure, 1.0, 1);
+//! let rows = Rows::new(&[1.0, 5.0, 1.2, 4.8, 9.0, -5.0, 9.1, -5.1], 2)?;
+//! let data = Data::new(rows, &[0, 0, 1, 1].map(Some));
+//! let clusters = class_clusters(&like, &data, &LeafStart::default(), 1)?;
+//! let mut predictor = Predictor::new(clusters)?;
+//! assert_eq!(predictor.predict(Rows::new(&[f32::NAN, 5.0, 9.0, f32::NAN], 2)?)?, [0, 1]);
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
@@ -48,6 +48,7 @@ pub fn class_clusters(
     start: &LeafStart,
     seed: u64,
 ) -> Result<Model> {
+    data.check(like)?;
     let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
     let labelled = data.labels.iter().filter(|&&label| label >= 0).count();
     let each = (labelled / (ROWS * classes)).clamp(1, MOST);
@@ -84,7 +85,13 @@ pub fn class_clusters(
     let tops = Mixing::from_logits(1, classes, classes, |_, y, c| {
         if y == c { 0.0 } else { FOREIGN.ln() as f32 }
     });
-    let structure = Structure::columns(kinds, &columns, 2, sizes.len(), &[classes], classes)?;
+    let structure = Structure::table(kinds)
+        .groups(columns)
+        .window(2)
+        .components(sizes.len())
+        .channels([classes])
+        .classes(classes)
+        .build()?;
     Ok(Model {
         structure,
         weights: Weights {
@@ -163,7 +170,8 @@ fn side_by_side(kinds: &[Kind], families: &[Family]) -> Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queries::predictor::Predictor;
+    use crate::matrix::Rows;
+    use crate::queries::Predictor;
 
     /// Two clusters a class, in the corners of a square, and a category that goes with the class in nine rows of ten:
     /// no column alone tells the classes apart but the category. A fifth of the cells is missing.
@@ -201,7 +209,14 @@ mod tests {
     fn like(classes: usize) -> Model {
         let kinds = [Kind::Gaussian, Kind::Gaussian, Kind::Categorical(2)];
         let mut model = Model::random(
-            Structure::columns(&kinds, &[vec![0, 1, 2]], 2, 2, &[2], classes).unwrap(),
+            Structure::table(&kinds)
+                .groups([vec![0, 1, 2]])
+                .window(2)
+                .components(2)
+                .channels([2])
+                .classes(classes)
+                .build()
+                .unwrap(),
             1.0,
             1,
         );
@@ -217,7 +232,10 @@ mod tests {
         let (values, labels) = corners(800);
         let model = class_clusters(
             &like(2),
-            &Data::new(&values, &labels),
+            &Data::new(
+                Rows::new(&values, 3).unwrap(),
+                &crate::training::labels(&labels),
+            ),
             &LeafStart::default(),
             3,
         )
@@ -226,46 +244,39 @@ mod tests {
         let asked = [
             3.0, 103.0, hole, -3.0, 103.0, hole, hole, hole, 1.0, hole, hole, 0.0, hole, hole, hole,
         ];
-        let mut predictor = Predictor::new(model);
-        let posterior = predictor.posterior(&asked).unwrap();
+        let mut predictor = Predictor::new(model).unwrap();
+        let asked = Rows::new(&asked, 3).unwrap();
+        let posterior = predictor.posterior(asked).unwrap().into_vec();
         assert!(posterior[0] > 0.99 && posterior[3] > 0.99, "{posterior:?}");
         assert!(
             (posterior[5] - 0.9).abs() < 0.04 && (posterior[6] - 0.9).abs() < 0.04,
             "{posterior:?}"
         );
         assert!((posterior[8] - 0.5).abs() < 1e-5, "{posterior:?}");
-        let far = predictor.posterior(&[1e6, 100.0, 0.0]).unwrap();
+        let far = Rows::new(&[1e6, 100.0, 0.0], 3).unwrap();
+        let far = predictor.posterior(far).unwrap().into_vec();
         assert!(far.iter().all(|p| p.is_finite() && *p > 0.0), "{far:?}");
     }
 
     /// Rows count by their weights; rows without a label and classes without rows are no error.
     #[test]
     fn weights_count_and_labels_may_be_missing() {
-        let data = Data {
-            values: &[1.0, 2.0, 3.0, 4.0],
-            labels: &[0, 0, 0, -1],
-            weights: &[2.0, 0.0, 1.0, 5.0],
-        };
+        let rows = Rows::new(&[1.0, 2.0, 3.0, 4.0], 1).unwrap();
+        let alike = Data::new(rows, &[Some(0), Some(0), Some(0), None]);
+        let data = alike.clone().weighted(&[2.0, 0.0, 1.0, 5.0]);
         assert_eq!(
             (rows_of(&data, 0, 1), rows_of(&data, 1, 1)),
             (vec![1.0, 1.0, 3.0], vec![])
         );
-        assert_eq!(
-            rows_of(
-                &Data {
-                    weights: &[],
-                    ..data
-                },
-                0,
-                1
-            ),
-            [1.0, 2.0, 3.0]
-        );
+        assert_eq!(rows_of(&alike, 0, 1), [1.0, 2.0, 3.0]);
         let (values, mut labels) = corners(200);
         labels[..20].fill(-1);
         class_clusters(
             &like(3),
-            &Data::new(&values, &labels),
+            &Data::new(
+                Rows::new(&values, 3).unwrap(),
+                &crate::training::labels(&labels),
+            ),
             &LeafStart::default(),
             3,
         )

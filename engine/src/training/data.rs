@@ -1,27 +1,46 @@
 //! The rows a model learns from or is validated on.
 
 use crate::error::{Error, Result};
+use crate::matrix::Rows;
 use crate::model::{Model, check_rows};
 
-/// Rows to learn from or to be judged by.
-#[derive(Clone, Copy, Debug)]
+/// Rows with labels and weights, to learn from or to validate on.
+#[derive(Clone, Debug)]
 pub struct Data<'a> {
-    /// (n, width), NaN is missing.
-    pub values: &'a [f32],
-    /// (n): a class, or −1 where missing. Empty: all missing.
-    pub labels: &'a [i64],
-    /// (n) weights of rows that are not negative, or empty for all one.
-    pub weights: &'a [f32],
+    pub(crate) values: &'a [f32],  // (n, width), NaN is missing
+    pub(crate) labels: Vec<i64>,   // (n): a class, or −1 where missing; empty: all missing
+    pub(crate) weights: &'a [f32], // (n), or empty for all one
+    width: usize,
+}
+
+/// Labels from numbers as files and arrays hold them: a negative number is a missing label.
+pub fn labels(numbers: &[i64]) -> Vec<Option<usize>> {
+    numbers.iter().map(|&n| usize::try_from(n).ok()).collect()
 }
 
 impl<'a> Data<'a> {
-    /// Rows with labels.
-    pub fn new(values: &'a [f32], labels: &'a [i64]) -> Self {
+    /// Rows with a label each, `None` where it is missing; no labels at all: all are missing.
+    pub fn new(rows: Rows<'a>, labels: &[Option<usize>]) -> Self {
+        let number = |label: &Option<usize>| match label {
+            Some(class) => i64::try_from(*class).unwrap_or(i64::MAX),
+            None => -1,
+        };
         Self {
-            values,
-            labels,
+            values: rows.as_slice(),
+            labels: labels.iter().map(number).collect(),
             weights: &[],
+            width: rows.width(),
         }
+    }
+
+    /// The same rows with weights that are not negative, one for each.
+    pub fn weighted(self, weights: &'a [f32]) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// The rows.
+    pub(crate) fn rows(&self) -> Result<Rows<'a>> {
+        Rows::new(self.values, self.width)
     }
 
     pub(crate) fn label(&self, row: usize) -> i64 {
@@ -29,8 +48,8 @@ impl<'a> Data<'a> {
     }
 
     /// How many rows there are, or what is wrong with them.
-    pub fn check(&self, model: &Model) -> Result<usize> {
-        let rows = check_rows(&model.structure, self.values)?;
+    pub(crate) fn check(&self, model: &Model) -> Result<usize> {
+        let rows = check_rows(&model.structure, self.rows()?)?;
         if rows == 0 {
             return Err(Error::Empty { what: "row" });
         }
@@ -42,30 +61,34 @@ impl<'a> Data<'a> {
                 return Err(Error::shape(what, rows, length));
             }
         }
-        let last = model.structure.classes - 1;
-        if let Some(row) = self
-            .labels
-            .iter()
-            .position(|&label| !(-1..=last as i64).contains(&label))
-        {
-            return Err(Error::Label {
+        self.check_labels(model.structure.classes - 1)?;
+        self.check_weights()?;
+        Ok(rows)
+    }
+
+    fn check_labels(&self, last: usize) -> Result<()> {
+        let wrong = |&(_, &label): &(usize, &i64)| label > last as i64;
+        match self.labels.iter().enumerate().find(wrong) {
+            Some((row, &label)) => Err(Error::Label {
                 row,
-                label: self.labels[row],
+                label: label as usize,
                 last,
-            });
+            }),
+            None => Ok(()),
         }
+    }
+
+    fn check_weights(&self) -> Result<()> {
         let total: f64 = self.weights.iter().map(|&w| f64::from(w)).sum();
-        let wrong = self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0))
-            || (!self.weights.is_empty() && total == 0.0);
-        if wrong {
-            let expected = "finite numbers from 0, not all 0";
+        let wrong = self.weights.iter().any(|w| !(w.is_finite() && *w >= 0.0));
+        if wrong || (!self.weights.is_empty() && total == 0.0) {
             return Err(Error::Setting {
                 name: "row weights",
-                expected,
+                expected: "finite numbers from 0, not all 0",
                 got: format!("a sum of {total}"),
             });
         }
-        Ok(rows)
+        Ok(())
     }
 
     /// Labels' counts; an error for a class that has none.

@@ -368,7 +368,13 @@ mod tests {
     #[test]
     fn finds_clusters_in_data_with_holes() {
         let kinds = [Kind::Gaussian, Kind::Gaussian, Kind::Categorical(3)];
-        let structure = Structure::columns(&kinds, &[vec![0, 1, 2]], 2, 2, &[2], 1).unwrap();
+        let structure = Structure::table(&kinds)
+            .groups([vec![0, 1, 2]])
+            .window(2)
+            .components(2)
+            .channels([2])
+            .build()
+            .unwrap();
         let mut model = Model::random(structure, 1.0, 1);
         let mut random = Stream::new(5, Purpose::Masks, 0, 0);
         let mut values = Vec::new();
@@ -403,7 +409,12 @@ mod tests {
 
     #[test]
     fn constant_data_keeps_the_floor() {
-        let structure = Structure::columns(&[Kind::Gaussian], &[vec![0]], 2, 4, &[2], 1).unwrap();
+        let structure = Structure::table(&[Kind::Gaussian])
+            .window(2)
+            .components(4)
+            .channels([2])
+            .build()
+            .unwrap();
         let mut model = Model::random(structure, 1.0, 1);
         start_leaves(&mut model, &[2.5; 50], &LeafStart::default(), 3);
         let Coordinate::Gaussian { mean, log_sigma } =

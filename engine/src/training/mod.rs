@@ -2,18 +2,27 @@
 //!
 //! Uses: `model`, `circuit`, `gpu` and all below them; `queries` in tests.
 
-pub mod optimizer;
+pub(crate) mod optimizer;
 mod leaf_update;
-pub mod leaf_init;
-pub mod settings;
-pub mod data;
-pub mod loss;
-pub mod class_clusters;
-pub mod augment;
+pub(crate) mod leaf_init;
+pub(crate) mod settings;
+pub(crate) mod data;
+pub(crate) mod loss;
+pub(crate) mod class_clusters;
+mod augment;
 mod step_randomness;
-pub mod backward_and_step;
+pub(crate) mod backward_and_step;
 mod underflow;
-pub mod gpu;
-pub mod trainer;
+mod gpu;
+pub(crate) mod trainer;
 mod trainer_on_gpu;
-pub mod checkpoint;
+mod checkpoint;
+
+pub use checkpoint::Checkpoint;
+pub use class_clusters::class_clusters;
+pub use data::{Data, labels};
+pub use leaf_init::LeafStart;
+pub use loss::Loss;
+pub use optimizer::{Rule, Schedule};
+pub use settings::{Prior, Settings};
+pub use trainer::{Progress, Trainer};

@@ -1,9 +1,10 @@
-//! What a training run is given: settings, and data with labels; both checked before work starts.
+//! How a model is trained: settings, checked before work starts.
 
 use crate::error::{Error, Result};
 use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::{Rule, Schedule};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Where P(y) comes from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,8 +91,33 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The same settings with some of them changed: `changes` is anything that serializes to a map from names of settings
+    /// to values. Of `leaves`, only what is named changes.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use sumout::Settings;
+    /// let settings = Settings::default().with(BTreeMap::from([("steps", 50)]))?;
+    /// assert_eq!((settings.steps, settings.batch), (50, Settings::default().batch));
+    /// # Ok::<(), sumout::Error>(())
+    /// ```
+    pub fn with(&self, changes: impl Serialize) -> Result<Self> {
+        let wrong = |error: serde_json::Error| Error::Settings(error.to_string());
+        let mut all = serde_json::to_value(self).map_err(wrong)?;
+        let changes = serde_json::to_value(changes).map_err(wrong)?;
+        for (key, value) in changes.as_object().into_iter().flatten() {
+            match (&mut all[key], value) {
+                (Value::Object(old), Value::Object(new)) if key == "leaves" => {
+                    old.extend(new.clone());
+                }
+                (old, value) => *old = value.clone(),
+            }
+        }
+        serde_json::from_value(all).map_err(wrong)
+    }
+
     /// Whether training images are turned or stretched.
-    pub fn turns(&self) -> bool {
+    pub(crate) fn turns(&self) -> bool {
         self.rotate > 0.0 || self.stretch > 0.0
     }
 

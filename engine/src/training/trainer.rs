@@ -2,6 +2,19 @@
 //!
 //! All randomness is a function of (seed, step, row of the batch), so a run that was stopped goes on to the same bits,
 //! with any number of threads.
+//!
+//! ```
+//! use sumout::{Kind, Rows, Settings, Structure, Trainer};
+//! let rows = Rows::new(&[0.0, 0.1, 2.0, f32::NAN, 1.9, 2.2, 0.3, -0.2], 2)?;
+//! let labels = [0, 1, 1, 0].map(Some);
+//! let structure = Structure::table(&[Kind::Gaussian; 2]).components(2).channels([3]).classes(2).build()?;
+//! let settings = Settings { steps: 20, ..Settings::default() };
+//! let mut trainer = Trainer::new(structure, settings, rows, &labels)?;
+//! trainer.on_progress(|progress| assert!(progress.objective.is_finite()));
+//! let model = trainer.train()?;
+//! assert_eq!(model.structure.classes, 2);
+//! # Ok::<(), sumout::Error>(())
+//! ```
 
 use crate::circuit::activations::{Activations, Keep};
 use crate::circuit::log_flows::LogFlows;
@@ -11,48 +24,45 @@ use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::leaf_statistics::Statistics;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::layers::weights::{Prepared, Weights};
-use crate::model::{Column, Model};
+use crate::matrix::Rows;
+use crate::model::{About, Column, Model, Scaling};
 use crate::rows::batch::Batch;
-use crate::structure::ClassRows;
+use crate::structure::{ClassRows, Structure};
 use crate::training::backward_and_step::Learned;
+use crate::training::data::Data;
 use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
 use crate::training::leaf_update::update_family;
 use crate::training::loss::{Loss, Target, loss_and_gradients};
 use crate::training::optimizer::{Moments, Rule, Step, update_mixing};
+use crate::training::settings::{Prior, Settings};
 use crate::training::step_randomness::{drop_nodes, load_rows, pick};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-pub use crate::training::data::Data;
-pub use crate::training::settings::{Prior, Settings};
-
-/// What the caller hears after each step.
+/// What is reported after each step.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress {
     /// Steps done.
     pub step: usize,
     /// Steps in all.
     pub steps: usize,
-    /// The step's batch.
+    /// Of the step's batch.
     pub loss: Loss,
-    /// Its objective a row.
+    /// The mean objective of its rows.
     pub objective: f64,
-    /// The validation set, where it was scored after this step.
+    /// Of the validation set, where it was scored after this step.
     pub validation: Option<Loss>,
 }
 
-/// Whether to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proceed {
-    /// The next step.
-    Continue,
-    /// Stop here; the trainer can be asked for a checkpoint or the model.
-    Stop,
-}
+/// Called after each step.
+type Listener<'a> = Box<dyn FnMut(&Progress) + Send + 'a>;
 
 /// The best model on the validation set so far.
 #[derive(Clone, Debug)]
-pub struct Best {
+pub(crate) struct Best {
     /// Steps done when it was scored.
     pub step: usize,
     /// Accuracy, or mean log P(X) where there is one class.
@@ -70,7 +80,10 @@ pub(crate) struct Memory {
 }
 
 /// A training run.
-pub struct Trainer {
+pub struct Trainer<'a> {
+    data: Arc<Data<'a>>,
+    validation: Option<Arc<Data<'a>>>,
+    listener: Option<Listener<'a>>,
     pub(crate) model: Model, // its mixing logits are those of the start; see `current`
     pub(crate) settings: Settings,
     pub(crate) step: usize,
@@ -86,58 +99,64 @@ pub struct Trainer {
     pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
     pub(crate) gpu: Option<GpuTraining>, // where a GPU has the run, what it moves is here only after `sync_from_gpu`
-    pub(crate) look_every: usize,
+    pub(crate) report_every: usize,
     pub(crate) max_gpu_bytes: usize,
 }
 
-impl Trainer {
-    /// Starts leaves and weights. `model` gives structure, scaling and names; its weights are drawn anew.
-    pub fn new(mut model: Model, settings: Settings, data: &Data<'_>) -> Result<Self> {
+impl<'a> Trainer<'a> {
+    /// Starts leaves and weights. `labels` are classes, `None` where missing; none at all where all are.
+    pub fn new(
+        structure: Structure,
+        settings: Settings,
+        rows: Rows<'a>,
+        labels: &[Option<usize>],
+    ) -> Result<Self> {
+        let data = Data::new(rows, labels);
+        Self::start(structure, Scaling::default(), settings, data)
+    }
+
+    /// The same for data that are scaled before the model sees them.
+    pub fn start(
+        structure: Structure,
+        scaling: Scaling,
+        settings: Settings,
+        data: Data<'a>,
+    ) -> Result<Self> {
+        Self::begin(structure, scaling, settings, None, Arc::new(data))
+    }
+
+    /// The same with this P(y), also for classes without examples; without it, as the settings say.
+    pub(crate) fn begin(
+        structure: Structure,
+        scaling: Scaling,
+        settings: Settings,
+        prior: Option<&[f64]>,
+        data: Arc<Data<'a>>,
+    ) -> Result<Self> {
         settings.check()?;
-        model.scaling.check(model.structure.width())?;
+        structure.check()?;
+        scaling.check(structure.width())?;
+        let mut model = Model::random(structure, settings.spread, settings.seed);
+        model.scaling = scaling;
         data.check(&model)?;
-        let counts = data.class_counts(model.structure.classes)?;
-        model.weights = Weights::random(&model.structure, settings.spread, settings.seed);
+        match prior {
+            Some(prior) => model.set_prior(prior)?,
+            None => set_prior(&mut model, &settings.prior, &data)?,
+        }
         start_leaves(&mut model, data.values, &settings.leaves, settings.seed);
-        let uniform = vec![1.0; model.structure.classes];
-        model.set_prior(match &settings.prior {
-            Prior::Labels if model.structure.classes > 1 => &counts,
-            Prior::Given(prior) => prior,
-            _ => &uniform,
-        })?;
-        Self::with_model(model, settings)
+        Self::assemble(model, settings, data)
     }
 
     /// Goes on from a model as it is, with fresh memory: fine-tuning.
-    pub fn with_model(model: Model, settings: Settings) -> Result<Self> {
+    pub fn from_model(model: Model, settings: Settings, data: Data<'a>) -> Result<Self> {
+        model.check()?;
+        data.check(&model)?;
+        Self::assemble(model, settings, Arc::new(data))
+    }
+
+    pub(crate) fn assemble(model: Model, settings: Settings, data: Arc<Data<'a>>) -> Result<Self> {
         settings.check()?;
-        let flat = model
-            .structure
-            .frame
-            .is_none_or(|frame| frame.height == 1 || frame.width == 1);
-        if settings.turns() && flat {
-            let (expected, got) = (
-                "0 where the data are not images",
-                format!("{} and {}", settings.rotate, settings.stretch),
-            );
-            return Err(Error::Setting {
-                name: "rotate and stretch",
-                expected,
-                got,
-            });
-        }
-        let side = model
-            .structure
-            .frame
-            .map_or(1, |frame| frame.height.max(frame.width));
-        if settings.shift >= side {
-            let expected = "less than the longer side of the image, and 0 where the data are none";
-            return Err(Error::Setting {
-                name: "shift",
-                expected,
-                got: settings.shift.to_string(),
-            });
-        }
+        check_moves(&model.structure, &settings)?;
         let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::layers::leaf::Family| {
             Statistics::new(family)
@@ -177,12 +196,39 @@ impl Trainer {
             best: None,
             recomputed: 0,
             gpu: None,
-            look_every: usize::MAX,
+            report_every: usize::MAX,
             max_gpu_bytes: usize::MAX,
+            data,
+            validation: None,
+            listener: None,
             model,
             settings,
             memory,
         })
+    }
+
+    /// Names of classes, columns and categories, and notes, which the model keeps.
+    pub fn set_about(&mut self, about: About) {
+        self.model.about = about;
+    }
+
+    /// Learns from other rows from the next step on.
+    pub fn set_data(&mut self, data: Data<'a>) -> Result<()> {
+        data.check(&self.model)?;
+        self.data = Arc::new(data);
+        Ok(())
+    }
+
+    /// Scores these rows now and then; the trained model is the best on them.
+    pub fn validate_on(&mut self, data: Data<'a>) -> Result<()> {
+        data.check(&self.model)?;
+        self.validation = Some(Arc::new(data));
+        Ok(())
+    }
+
+    /// Calls `listener` after each step of [`Trainer::train`].
+    pub fn on_progress(&mut self, listener: impl FnMut(&Progress) + Send + 'a) {
+        self.listener = Some(Box::new(listener));
     }
 
     /// Steps done.
@@ -195,18 +241,18 @@ impl Trainer {
         &self.settings
     }
 
-    /// On a GPU, `run` tells of many steps at once. Of each multiple of this it tells before it goes on, so that the
+    /// On a GPU, many steps are reported at once. Each multiple of this is reported before the run goes on, so that the
     /// trainer can be asked for a checkpoint then.
-    pub fn look_every(&mut self, steps: usize) {
-        self.look_every = steps.max(1);
+    pub fn report_every(&mut self, steps: usize) {
+        self.report_every = steps.max(1);
     }
 
-    /// Samples so far whose gradient the guard computed again in f64.
+    /// Samples so far whose gradient was computed again in f64.
     pub fn recomputed(&self) -> usize {
         self.recomputed
     }
 
-    /// The model as it stands; on a GPU, as it was when the last [`Trainer::run`] or [`Trainer::pull`] ended.
+    /// The model as it stands; on a GPU, as it was when the last [`Trainer::run_with`] ended.
     pub fn model(&self) -> Model {
         Model {
             weights: self.current(),
@@ -230,45 +276,55 @@ impl Trainer {
         }
     }
 
-    /// Trains to the last step, telling `heard` after each.
-    pub fn run(
+    /// Trains to the last step: the best model on the validation set, or the last one where there is none.
+    pub fn train(mut self) -> Result<Model> {
+        let mut listener = self.listener.take();
+        self.run_with(|_, progress| {
+            if let Some(listener) = &mut listener {
+                listener(progress);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(self.into_model())
+    }
+
+    /// Trains to the last step, or until `report`, which is called after each step, breaks off. Then the trainer can be
+    /// asked for a checkpoint or the model, and can go on.
+    pub fn run_with(
         &mut self,
-        data: &Data<'_>,
-        validation: Option<&Data<'_>>,
-        heard: &mut dyn FnMut(&Self, &Progress) -> Proceed,
+        mut report: impl FnMut(&Self, &Progress) -> ControlFlow<()>,
     ) -> Result<()> {
-        data.check(&self.model)?;
-        validation.map(|v| v.check(&self.model)).transpose()?;
+        let (data, validation) = (self.data.clone(), self.validation.clone());
         if self.gpu.is_some() {
-            return self.run_on_gpu(data, validation, heard);
+            return self.run_on_gpu(&data, validation.as_deref(), &mut report);
         }
         while self.step < self.settings.steps {
-            let loss = self.advance(data)?;
+            let loss = self.advance()?;
             let due = self.step.is_multiple_of(self.settings.validate_every)
                 || self.step == self.settings.steps;
-            let judged = validation.filter(|_| due).map(|set| self.validate(set));
-            let objective = loss.objective(self.settings.generative);
+            let validation = validation.as_ref().filter(|_| due);
             let progress = Progress {
                 step: self.step,
                 steps: self.settings.steps,
                 loss,
-                objective,
-                validation: judged,
+                objective: loss.objective(self.settings.generative),
+                validation: validation.map(|set| self.validate(set)),
             };
-            if heard(self, &progress) == Proceed::Stop {
+            if report(self, &progress).is_break() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// One step on checked data.
-    pub fn advance(&mut self, data: &Data<'_>) -> Result<Loss> {
+    /// One step.
+    pub fn advance(&mut self) -> Result<Loss> {
+        let data = self.data.clone();
         if self.gpu.is_some() {
-            return self.advance_on_gpu(data);
+            return self.advance_on_gpu(&data);
         }
         // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
-        rayon::scope(|_| self.step(data))
+        rayon::scope(|_| self.step(&data))
     }
 
     fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
@@ -466,6 +522,42 @@ impl Trainer {
             }
         }
     }
+}
+
+/// P(y) as the settings say.
+fn set_prior(model: &mut Model, prior: &Prior, data: &Data<'_>) -> Result<()> {
+    let counts = data.class_counts(model.structure.classes)?;
+    let uniform = vec![1.0; model.structure.classes];
+    model.set_prior(match prior {
+        Prior::Labels if model.structure.classes > 1 => &counts,
+        Prior::Given(prior) => prior,
+        _ => &uniform,
+    })
+}
+
+/// Images can be turned, and moved by less than their size; tables cannot.
+fn check_moves(structure: &Structure, settings: &Settings) -> Result<()> {
+    let flat = structure
+        .frame
+        .is_none_or(|frame| frame.height == 1 || frame.width == 1);
+    if settings.turns() && flat {
+        return Err(Error::Setting {
+            name: "rotate and stretch",
+            expected: "0 where the data are not images",
+            got: format!("{} and {}", settings.rotate, settings.stretch),
+        });
+    }
+    let side = structure
+        .frame
+        .map_or(1, |frame| frame.height.max(frame.width));
+    if settings.shift >= side {
+        return Err(Error::Setting {
+            name: "shift",
+            expected: "less than the longer side of the image, and 0 where the data are none",
+            got: settings.shift.to_string(),
+        });
+    }
+    Ok(())
 }
 
 /// The same leaves with the logits that follow from W.

@@ -9,9 +9,10 @@ use crate::training::data::Data;
 use crate::training::gpu::{GpuTraining, Placing};
 use crate::training::loss::Loss;
 use crate::training::step_randomness::pick;
-use crate::training::trainer::{Memory, Proceed, Progress, Trainer};
+use crate::training::trainer::{Memory, Progress, Trainer};
+use std::ops::ControlFlow;
 
-impl Trainer {
+impl Trainer<'_> {
     /// Moves the run to a device. On a GPU the same seed takes the same rows and holes as on the processor.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
         self.sync_from_gpu()?;
@@ -56,11 +57,13 @@ impl Trainer {
     }
 
     /// Keeps at most this many bytes of data on a GPU; larger data are sent as they are needed.
+    #[doc(hidden)]
     pub fn limit_gpu_bytes(&mut self, max_bytes: usize) {
         self.max_gpu_bytes = max_bytes;
     }
 
     /// Bytes of activations on a GPU: all that are held, and what of them the backward pass reads.
+    #[doc(hidden)]
     pub fn activation_bytes(&self) -> Option<(usize, usize)> {
         self.gpu.as_ref().map(GpuTraining::activation_bytes)
     }
@@ -159,12 +162,13 @@ impl Trainer {
             .ok_or_else(|| Error::Device("no step was taken".into()))
     }
 
-    /// As [`Trainer::run`]; `on_progress` hears of up to `look_every` steps at once, the last of which is the trainer's.
+    /// As [`Trainer::run_with`]; `on_progress` is called for up to `report_every` steps at once, the last of which is
+    /// the trainer's.
     pub(crate) fn run_on_gpu(
         &mut self,
         data: &Data<'_>,
         validation: Option<&Data<'_>>,
-        on_progress: &mut dyn FnMut(&Self, &Progress) -> Proceed,
+        on_progress: &mut dyn FnMut(&Self, &Progress) -> ControlFlow<()>,
     ) -> Result<()> {
         if let Some(gpu) = &mut self.gpu {
             gpu.keep_data(data, self.max_gpu_bytes)?;
@@ -173,7 +177,7 @@ impl Trainer {
         let max_steps = self.gpu.as_ref().map_or(1, GpuTraining::max_steps);
         let mut stop = false;
         while self.step < steps && !stop {
-            let mut until = (self.step / self.look_every + 1).saturating_mul(self.look_every);
+            let mut until = (self.step / self.report_every + 1).saturating_mul(self.report_every);
             if validation.is_some() {
                 until = until.min((self.step / every + 1) * every);
             }
@@ -200,7 +204,8 @@ impl Trainer {
                         objective,
                         validation,
                     },
-                ) == Proceed::Stop;
+                )
+                .is_break();
             }
         }
         self.sync_from_gpu()

@@ -2,10 +2,8 @@
 
 #![allow(dead_code)] // each test uses a part of it
 
-use sumout::layers::leaf::Coordinate;
-use sumout::layers::weights::Weights;
+use sumout::internals::{Batch, Coordinate, Weights};
 use sumout::random::{Purpose, Stream};
-use sumout::rows::batch::Batch;
 use sumout::structure::{ClassRows, ImageSpec, Kind, LevelSpec, Sharing, Structure};
 
 /// Draws from a seed.
@@ -32,15 +30,18 @@ pub fn structure(draw: &mut Draw) -> Structure {
                 (3, draw.from(1, 20), sharing),
                 (usize::MAX, draw.from(1, 40), Sharing::Own),
             ];
-            Structure::sequence(
-                draw.from(2, 12),
-                draw.from(1, 2),
-                draw.from(1, 3),
-                draw.from(1, 18),
-                &levels,
-                classes,
-            )
-            .unwrap()
+            levels
+                .iter()
+                .fold(
+                    Structure::sequence(draw.from(2, 12)),
+                    |s, &(window, channels, sharing)| s.level(window, channels, sharing),
+                )
+                .channels(draw.from(1, 2))
+                .patch(draw.from(1, 3))
+                .components(draw.from(1, 18))
+                .classes(classes)
+                .build()
+                .unwrap()
         }
         16..=23 => table(draw, classes),
         _ => {
@@ -50,7 +51,15 @@ pub fn structure(draw: &mut Draw) -> Structure {
                 (2, draw.from(128, 180), sharing),
                 (usize::MAX, draw.from(64, 130), Sharing::Own),
             ];
-            Structure::sequence(draw.from(2, 4), 1, 1, draw.from(64, 100), &levels, classes)
+            levels
+                .iter()
+                .fold(
+                    Structure::sequence(draw.from(2, 4)),
+                    |s, &(window, channels, sharing)| s.level(window, channels, sharing),
+                )
+                .components(draw.from(64, 100))
+                .classes(classes)
+                .build()
                 .unwrap()
         }
     }
@@ -84,13 +93,10 @@ fn image(draw: &mut Draw, classes: usize) -> Structure {
         leaf_sharing: [Sharing::Own, Sharing::Shared][draw.from(0, 1)],
         kind,
         levels: levels(draw),
-        ..ImageSpec::new(
-            height,
-            width,
-            channels,
-            (draw.from(1, 2), draw.from(1, 2)),
-            draw.from(1, 20),
-        )
+        channels,
+        patch: (draw.from(1, 2), draw.from(1, 2)),
+        components: draw.from(1, 20),
+        ..ImageSpec::new(height, width)
     };
     let specs: Vec<ImageSpec> = (0..draw.from(1, 2)).map(|_| spec(draw)).collect();
     Structure::images(&specs, classes).unwrap()
@@ -107,15 +113,14 @@ fn table(draw: &mut Draw, classes: usize) -> Structure {
     };
     let orders: Vec<_> = (0..draw.from(1, 3)).map(|_| order(draw)).collect();
     let channels = [draw.from(1, 8), draw.from(1, 17)];
-    Structure::column_trees(
-        &kinds,
-        &orders,
-        draw.from(2, 5),
-        draw.from(1, 6),
-        &channels,
-        classes,
-    )
-    .unwrap()
+    Structure::table(&kinds)
+        .trees(orders.clone())
+        .window(draw.from(2, 5))
+        .components(draw.from(1, 6))
+        .channels(channels.clone())
+        .classes(classes)
+        .build()
+        .unwrap()
 }
 
 /// Weights whose logits spread so that the smallest are about e⁻¹⁰⁰ at `spread` 30, and leaves of all shapes.

@@ -5,7 +5,7 @@
 
 use crate::random_models::Draw;
 use sumout::Model;
-use sumout::layers::leaf::Coordinate;
+use sumout::internals::Coordinate;
 use sumout::model::Scaling;
 use sumout::structure::{ClassRows, ImageSpec, Kind, LevelSpec, Sharing, Structure};
 
@@ -143,7 +143,7 @@ pub fn complete_rows(structure: &Structure) -> Vec<Vec<f32>> {
     let values = structure
         .row_kinds()
         .iter()
-        .map(|&kind| sumout::layers::leaf::values_of(kind).unwrap())
+        .map(|&kind| sumout::internals::values_of(kind).unwrap())
         .collect::<Vec<_>>();
     counters(&values)
         .into_iter()
@@ -182,7 +182,9 @@ pub fn tiny(real: bool, draw: &mut Draw) -> Model {
                     LevelSpec::square(2, 2, Sharing::Shared),
                     LevelSpec::all(2, Sharing::Own),
                 ],
-                ..ImageSpec::new(2, 2, 1, (2, 1), 2)
+                patch: (2, 1),
+                components: 2,
+                ..ImageSpec::new(2, 2)
             };
             Structure::images(
                 &[
@@ -200,7 +202,13 @@ pub fn tiny(real: bool, draw: &mut Draw) -> Model {
         1 => {
             let kinds: Vec<Kind> = (0..4).map(|_| kind(draw)).collect();
             let groups: Vec<Vec<u32>> = (0..4).map(|column| vec![column]).collect();
-            Structure::columns(&kinds, &groups, 2, 2, &[2, classes], classes)
+            Structure::table(&kinds)
+                .groups(groups.clone())
+                .window(2)
+                .components(2)
+                .channels([2, classes])
+                .classes(classes)
+                .build()
                 .unwrap()
                 .with_identity_classes()
                 .unwrap()
@@ -217,15 +225,14 @@ pub fn tiny(real: bool, draw: &mut Draw) -> Model {
             };
             let orders: Vec<_> = (0..draw.from(1, 3)).map(|_| order(draw)).collect();
             let channels = [draw.from(1, 3), draw.from(1, 3)];
-            Structure::column_trees(
-                &kinds,
-                &orders,
-                draw.from(2, 3),
-                draw.from(1, 3),
-                &channels,
-                classes,
-            )
-            .unwrap()
+            Structure::table(&kinds)
+                .trees(orders.clone())
+                .window(draw.from(2, 3))
+                .components(draw.from(1, 3))
+                .channels(channels.clone())
+                .classes(classes)
+                .build()
+                .unwrap()
         }
     };
     let mut model = Model::random(structure, 1.0, draw.0.next_u32().into());

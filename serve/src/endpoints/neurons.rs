@@ -7,11 +7,9 @@
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use sumout::Model;
-use sumout::queries::explain;
-use sumout::queries::explain::Neuron;
-use sumout::queries::predictor::Predictor;
+use sumout::queries::Neuron;
 use sumout::random::seed_at;
+use sumout::{Model, Predictor};
 
 /// A node, and what is asked about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +53,8 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
     };
     // Each channel draws its own: with one seed for all, they would look alike.
     let view = |channel| match ask.mode {
-        true => explain::View::Mode,
-        false => explain::View::Samples {
+        true => sumout::queries::View::Mode,
+        false => sumout::queries::View::Samples {
             count: ask.count,
             seed: seed_at(ask.seed, channel),
         },
@@ -70,13 +68,15 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
         return Ok(vec![View {
             channel,
             probability: usage[channel],
-            rows: first,
+            rows: first.into_vec(),
         }]);
     }
     let mut order: Vec<usize> = (0..usage.len()).collect();
     order.sort_by(|&a, &b| usage[b].total_cmp(&usage[a]));
     let show = |channel: usize| {
-        let rows = predictor.explain(neuron(channel), view(channel))?;
+        let rows = predictor
+            .explain(neuron(channel), view(channel))?
+            .into_vec();
         Ok(View {
             channel,
             probability: usage[channel],
@@ -130,12 +130,14 @@ mod tests {
 
     #[test]
     fn usage_is_what_responsibilities_say_of_nothing() {
-        let mut predictor = Predictor::new(pets());
-        let expected = predictor.responsibilities(&[f32::NAN; 4], None).unwrap();
+        let mut predictor = Predictor::new(pets()).unwrap();
+        let nothing = [f32::NAN; 4];
+        let nothing = predictor.model().rows(&nothing).unwrap();
+        let expected = predictor.responsibilities(nothing, None).unwrap();
         for node in 0..4 {
             let usage = usage(predictor.model(), 0, 0, node);
             let same = |(d, p): (usize, &f64)| {
-                (p - f64::from(expected[0][node * usage.len() + d])).abs() < 1e-5
+                (p - f64::from(expected[0][(0, node * usage.len() + d)])).abs() < 1e-5
             };
             assert!(usage.iter().enumerate().all(same), "{node}");
         }
@@ -153,7 +155,7 @@ mod tests {
             mode: false,
             seed: 1,
         };
-        let mut predictor = Predictor::new(pets());
+        let mut predictor = Predictor::new(pets()).unwrap();
         let views = explain(&mut predictor, &ask).unwrap();
         // Of draws mean + deviation × noise, this is the same in two channels only if the noise is.
         let shape = |view: &View| (view.rows[0] - view.rows[4]) / (view.rows[4] - view.rows[8]);
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn channels_come_in_order() {
-        let mut predictor = Predictor::new(pets());
+        let mut predictor = Predictor::new(pets()).unwrap();
         let ask = Ask {
             tree: 0,
             level: 1,

@@ -21,7 +21,7 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sumout::queries::impute::How;
+use sumout::queries::How;
 use sumout::random::seed_at;
 use tokio::sync::mpsc::{self, Sender};
 

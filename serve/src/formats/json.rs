@@ -369,7 +369,7 @@ mod tests {
         }
         let mut model = pets();
         model.about.categories[1][1] = "NA".into();
-        model.about.training = serde_json::json!({ "na": ["?", "-999"] });
+        model.about.training.set("na", ["?", "-999"]);
         let columns = Columns::new(&layout_of(&model), &model.structure);
         let rows = br#"{"rows": [[-999, "NA", 1, null], ["?", "?", 0, 0]]}"#;
         assert_eq!(

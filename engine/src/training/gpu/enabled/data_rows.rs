@@ -55,7 +55,7 @@ impl DataRows {
         if all > max_bytes || all + SPARE_BYTES > gpu.free()? {
             return Ok(()); // they will be sent as they are needed
         }
-        let labels = upload_some(gpu, data.labels)?;
+        let labels = upload_some(gpu, &data.labels)?;
         let weights = upload_some(gpu, data.weights)?;
         let (values, codes) = match coded {
             Some((bytes, table)) => {

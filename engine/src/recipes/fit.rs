@@ -1,0 +1,508 @@
+//! From rows and labels to a model, without a decision to make.
+//!
+//! Several trees are trained apart, from other seeds, and put side by side: what one learns by heart, the others do not.
+//! Where a table is small, clusters of its classes stand beside them with as much weight, and all are trained on
+//! together for a short while ([`tables::clusters`], [`tables::finish`]).
+//!
+//! ```
+//! use sumout::recipes::Fit;
+//! use sumout::{Kind, Rows};
+//! let hole = f32::NAN;
+//! let values = [170.0, 1.0, 182.0, hole, hole, 0.0, 165.0, 0.0]; // a number and one of 2 categories
+//! let rows = Rows::new(&values, 2)?;
+//! let fit = Fit::new().kinds(&[Kind::Gaussian, Kind::Categorical(2)]).trees(1).clusters(false).steps(20);
+//! let model = fit.run(rows, &[1, 1, 0, 0].map(Some))?;
+//! assert_eq!((model.structure.classes, model.structure.trees.len()), (2, 1));
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::device::{Device, Precision};
+use crate::error::{Error, Result};
+use crate::matrix::Rows;
+use crate::model::{About, Model};
+use crate::recipes::images::{self, ImageShape};
+use crate::recipes::presets::Preset;
+use crate::recipes::tables::{self, ColumnPlan};
+use crate::structure::Kind;
+use crate::training::class_clusters::class_clusters;
+use crate::training::data::Data;
+use crate::training::leaf_init::LeafStart;
+use crate::training::settings::Settings;
+use crate::training::trainer::{Progress, Trainer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// From this many images on, one tree is enough.
+const MANY_IMAGES: usize = 1_000;
+
+/// Trees that may stand side by side.
+const MAX_TREES: usize = 1_000;
+
+/// Learns a model from rows of numbers and their labels, `None` where one is missing; without any labels it learns the
+/// density of the rows. [`Fit`] has the options.
+pub fn fit(rows: Rows<'_>, labels: &[Option<usize>]) -> Result<Model> {
+    Fit::new().run(rows, labels)
+}
+
+/// How to fit a model: what is left out is chosen to suit the data.
+#[derive(Clone, Debug, Default)]
+pub struct Fit {
+    kinds: Option<Vec<Kind>>,
+    image: Option<ImageShape>,
+    preset: Option<Preset>,
+    prior: Option<Vec<f64>>,
+    components: Option<usize>,
+    channels: Option<usize>,
+    trees: Option<usize>,
+    without_clusters: bool,
+    changes: Map<String, Value>,
+    about: About,
+    device: Device,
+    precision: Precision,
+}
+
+impl Fit {
+    /// All choices left to the data, on the processor.
+    pub fn new() -> Self {
+        Self {
+            precision: Precision::Tf32,
+            ..Self::default()
+        }
+    }
+
+    /// What the columns of a table are; numbers, if nothing is said.
+    pub fn kinds(self, kinds: &[Kind]) -> Self {
+        Self {
+            kinds: Some(kinds.to_vec()),
+            ..self
+        }
+    }
+
+    /// Rows are images of this size.
+    pub fn images(self, shape: ImageShape) -> Self {
+        Self {
+            image: Some(shape),
+            ..self
+        }
+    }
+
+    /// This structure, these settings and this scaling.
+    pub fn preset(self, preset: Preset) -> Self {
+        Self {
+            preset: Some(preset),
+            ..self
+        }
+    }
+
+    /// P(y), up to a factor, also for classes without examples. Without it there are as many classes as the labels name,
+    /// with the labels' frequencies.
+    pub fn prior(self, prior: &[f64]) -> Self {
+        Self {
+            prior: Some(prior.to_vec()),
+            ..self
+        }
+    }
+
+    /// M: components of every leaf family.
+    pub fn components(self, components: usize) -> Self {
+        Self {
+            components: Some(components),
+            ..self
+        }
+    }
+
+    /// Channels of every level.
+    pub fn channels(self, channels: usize) -> Self {
+        Self {
+            channels: Some(channels),
+            ..self
+        }
+    }
+
+    /// How many trees are trained apart and put side by side.
+    pub fn trees(self, trees: usize) -> Self {
+        Self {
+            trees: Some(trees),
+            ..self
+        }
+    }
+
+    /// Whether clusters of the classes may stand beside the trees of a small table.
+    pub fn clusters(self, wanted: bool) -> Self {
+        Self {
+            without_clusters: !wanted,
+            ..self
+        }
+    }
+
+    /// Steps of each tree.
+    pub fn steps(self, steps: usize) -> Self {
+        self.change("steps", steps.into())
+    }
+
+    /// Seed of everything random.
+    pub fn seed(self, seed: u64) -> Self {
+        self.change("seed", seed.into())
+    }
+
+    fn change(mut self, name: &str, value: Value) -> Self {
+        self.changes.insert(name.into(), value);
+        self
+    }
+
+    /// Other settings, as [`Settings::with`] takes them.
+    pub fn settings(mut self, changes: impl Serialize) -> Result<Self> {
+        let wrong = |error: serde_json::Error| Error::Settings(error.to_string());
+        match serde_json::to_value(changes).map_err(wrong)? {
+            Value::Object(changes) => self.changes.extend(changes),
+            other => {
+                let message = format!("settings: expected a map, got {other}");
+                return Err(Error::Settings(message));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Names, and notes that the model keeps; `rows` and `settings` are added to the notes.
+    pub fn about(self, about: About) -> Self {
+        Self { about, ..self }
+    }
+
+    /// What computes, and how a GPU multiplies.
+    pub fn device(self, device: Device, precision: Precision) -> Self {
+        Self {
+            device,
+            precision,
+            ..self
+        }
+    }
+
+    /// Fits to the end.
+    pub fn run(self, rows: Rows<'_>, labels: &[Option<usize>]) -> Result<Model> {
+        let mut fitting = self.start(Data::new(rows, labels))?;
+        fitting.run_with(|_| ControlFlow::Continue(()))?;
+        fitting.into_model()
+    }
+
+    /// Begins a fit that can be watched and broken off.
+    pub fn start(self, data: Data<'_>) -> Result<Fitting<'_>> {
+        let rows = data.rows()?;
+        let trees = self.tree_count(rows.len())?;
+        let (kinds, classes) = (self.kinds_of(rows), self.classes_of(&data));
+        let mut chosen = self.suited(&kinds, rows, classes)?;
+        if !self.changes.is_empty() {
+            chosen.settings = chosen.settings.with(&self.changes)?;
+        }
+        chosen.settings.check()?;
+        let is_table = self.image.is_none() && self.preset.is_none();
+        let clusters = if is_table && classes > 1 && !self.without_clusters {
+            tables::clusters(&kinds, data.values)
+        } else {
+            None
+        };
+        let together = clusters.map(|leaves| self.finish(&chosen.settings, leaves, trees));
+        Ok(Fitting {
+            fit: self,
+            chosen,
+            trees,
+            together,
+            data: Arc::new(data),
+            models: Vec::new(),
+            trainer: None,
+            model: None,
+        })
+    }
+
+    /// Begins to teach a model more rows. Its leaves do not become wider than they are.
+    pub fn go_on<'a>(self, model: Model, data: Data<'a>) -> Result<Fitting<'a>> {
+        data.check(&model)?;
+        let mut settings = tables::settings(&model.structure.row_kinds(), data.values);
+        settings.leaves = narrowest(&model).unwrap_or(settings.leaves);
+        let settings = settings.with(&self.changes)?;
+        let chosen = Preset {
+            structure: model.structure.clone(),
+            scaling: model.scaling.clone(),
+            settings: settings.clone(),
+        };
+        let data = Arc::new(data);
+        let trainer = Trainer::assemble(model, settings.clone(), data.clone())?;
+        Ok(Fitting {
+            fit: self,
+            chosen,
+            trees: 0,
+            together: Some(Together {
+                leaves: settings.leaves,
+                settings,
+            }),
+            data,
+            models: Vec::new(),
+            trainer: Some(trainer),
+            model: None,
+        })
+    }
+
+    /// The training run of one tree alone: for checkpoints, validation and all else that a [`Trainer`] can do.
+    pub fn trainer(self, data: Data<'_>) -> Result<Trainer<'_>> {
+        self.trees(1).clusters(false).start(data)?.tree(0)
+    }
+
+    fn kinds_of(&self, rows: Rows<'_>) -> Vec<Kind> {
+        let numbers = || vec![Kind::Gaussian; rows.width()];
+        self.kinds.clone().unwrap_or_else(numbers)
+    }
+
+    /// As many classes as the prior or the labels name, at least one.
+    fn classes_of(&self, data: &Data<'_>) -> usize {
+        let last = data.labels.iter().copied().max().unwrap_or(-1);
+        let named = usize::try_from(last).map_or(1, |last| last.saturating_add(1));
+        self.prior.as_ref().map_or(named, Vec::len)
+    }
+
+    fn tree_count(&self, rows: usize) -> Result<usize> {
+        let usual = if self.image.is_some() && rows >= MANY_IMAGES {
+            1
+        } else {
+            tables::trees(rows)
+        };
+        let trees = self.trees.unwrap_or(usual);
+        if (1..=MAX_TREES).contains(&trees) {
+            return Ok(trees);
+        }
+        Err(Error::shape("trees", format!("at most {MAX_TREES}"), trees))
+    }
+
+    /// Structure, settings and scaling that suit the data.
+    fn suited(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Preset> {
+        let values = rows.as_slice();
+        if let Some(preset) = &self.preset {
+            return Ok(preset.clone());
+        }
+        if let Some(shape) = self.image {
+            let mut spec = images::spec(shape.height, shape.width, shape.channels);
+            spec.components = self.components.unwrap_or(spec.components);
+            for level in &mut spec.levels {
+                level.channels = self.channels.unwrap_or(level.channels);
+            }
+            return Ok(Preset {
+                structure: spec.structure(classes)?,
+                settings: images::settings(rows.len()),
+                scaling: images::scaling(values),
+            });
+        }
+        if kinds.len() != rows.width() {
+            return Err(Error::shape("kinds of columns", rows.width(), kinds.len()));
+        }
+        let mut columns = ColumnPlan::for_rows(rows.len());
+        columns.components = self.components.unwrap_or(columns.components);
+        columns.channels = self.channels.map_or(columns.channels, |c| vec![c]);
+        Ok(Preset {
+            structure: columns.structure(kinds, values, classes)?,
+            settings: tables::settings(kinds, values),
+            scaling: tables::standardise(kinds, values),
+        })
+    }
+
+    /// How trees and clusters are trained on together.
+    fn finish(&self, settings: &Settings, leaves: LeafStart, trees: usize) -> Together {
+        let finish = tables::finish(settings, leaves);
+        let generative = if self.changes.contains_key("generative") {
+            settings.generative
+        } else {
+            finish.generative
+        };
+        Together {
+            leaves,
+            settings: Settings {
+                seed: settings.seed + trees as u64,
+                generative,
+                ..finish
+            },
+        }
+    }
+}
+
+/// How the leaves of a model began, the narrowest where there are several kinds.
+fn narrowest(model: &Model) -> Option<LeafStart> {
+    #[derive(Deserialize)]
+    struct Noted {
+        leaves: LeafStart,
+    }
+    let notes = &model.about.training;
+    let trees = notes.get::<Noted>("settings").map(|noted| noted.leaves);
+    let clusters = notes.get::<LeafStart>("clusters");
+    let both = trees.into_iter().chain(clusters);
+    both.min_by(|a, b| a.floor.total_cmp(&b.floor))
+}
+
+/// Clusters beside the trees, and how all are trained on together.
+#[derive(Clone, Debug)]
+struct Together {
+    leaves: LeafStart,
+    settings: Settings,
+}
+
+/// How far a fit is, all trees together.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FitProgress {
+    /// Steps done.
+    pub step: usize,
+    /// Steps in all.
+    pub steps: usize,
+    /// The mean objective of the rows of the last step.
+    pub objective: f64,
+}
+
+/// A fit under way.
+pub struct Fitting<'a> {
+    fit: Fit,
+    chosen: Preset,
+    trees: usize,
+    together: Option<Together>,
+    data: Arc<Data<'a>>,
+    models: Vec<Model>,           // trees that are trained
+    trainer: Option<Trainer<'a>>, // of the next one, or of all together
+    model: Option<Model>,         // at the end
+}
+
+impl<'a> Fitting<'a> {
+    /// Goes on to the end, or until `report`, which is called after each step, breaks off.
+    pub fn run_with(
+        &mut self,
+        mut report: impl FnMut(&FitProgress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut stopped = false;
+        while !self.is_done() && !stopped {
+            self.run_part_with(|progress| {
+                let flow = report(progress);
+                stopped |= flow.is_break();
+                flow
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The same to the end of one part: of a tree, or of the steps of all together.
+    pub fn run_part_with(
+        &mut self,
+        mut report: impl FnMut(&FitProgress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.prepare()?;
+        let (before, steps) = (self.steps_before(), self.steps());
+        let Some(mut trainer) = self.trainer.take() else {
+            return Ok(());
+        };
+        if trainer.steps_done() == 0 {
+            trainer.use_device(self.fit.device, self.fit.precision)?;
+        }
+        trainer.run_with(|_, progress: &Progress| {
+            report(&FitProgress {
+                step: before + progress.step,
+                steps,
+                objective: progress.objective,
+            })
+        })?;
+        if trainer.steps_done() < trainer.settings().steps {
+            self.trainer = Some(trainer);
+            return Ok(());
+        }
+        self.add(trainer.into_model())
+    }
+
+    /// Makes the next part ready: its leaves and weights. It happens anyway; this is for callers who want to do
+    /// something else between that and the first step.
+    pub fn prepare(&mut self) -> Result<()> {
+        if self.trainer.is_none() && !self.is_done() {
+            self.trainer = Some(self.next_trainer()?);
+        }
+        Ok(())
+    }
+
+    /// Whether all steps are done.
+    pub fn is_done(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Steps of all trees, and of all together.
+    pub fn steps(&self) -> usize {
+        let together = self.together.as_ref().map_or(0, |t| t.settings.steps);
+        let trees = self.trees.saturating_mul(self.chosen.settings.steps);
+        trees.saturating_add(together)
+    }
+
+    /// The model; a fit that was broken off goes on to the end first.
+    pub fn into_model(mut self) -> Result<Model> {
+        self.run_with(|_| ControlFlow::Continue(()))?;
+        let unfinished = || Error::Settings("a fit without an end".into());
+        self.model.ok_or_else(unfinished)
+    }
+
+    /// Steps that trained trees have taken.
+    fn steps_before(&self) -> usize {
+        self.models.len().saturating_mul(self.chosen.settings.steps)
+    }
+
+    /// The run of one tree.
+    fn tree(&self, tree: usize) -> Result<Trainer<'a>> {
+        let Preset {
+            structure,
+            settings,
+            scaling,
+        } = self.chosen.clone();
+        let settings = Settings {
+            seed: settings.seed + tree as u64,
+            ..settings
+        };
+        let mut about = self.fit.about.clone();
+        if !about.training.has("program") {
+            let program = concat!("sumout ", env!("CARGO_PKG_VERSION"));
+            about.training.set("program", program);
+        }
+        about.training.set("rows", self.data.rows()?.len());
+        about.training.set("settings", &settings);
+        let (prior, data) = (self.fit.prior.as_deref(), self.data.clone());
+        let mut trainer = Trainer::begin(structure, scaling, settings, prior, data)?;
+        trainer.set_about(about);
+        Ok(trainer)
+    }
+
+    /// The run of the next tree, or of all together.
+    fn next_trainer(&mut self) -> Result<Trainer<'a>> {
+        match &self.together {
+            Some(together) if self.models.len() == self.trees => {
+                let trees = Model::mixture(self.models.clone())?;
+                let model = beside_clusters(trees, &self.data, together, &self.chosen.settings)?;
+                Trainer::assemble(model, together.settings.clone(), self.data.clone())
+            }
+            _ => self.tree(self.models.len()),
+        }
+    }
+
+    /// Takes the model of a run that is done.
+    fn add(&mut self, model: Model) -> Result<()> {
+        if self.models.len() == self.trees {
+            self.model = Some(model);
+            return Ok(());
+        }
+        self.models.push(model);
+        if self.models.len() == self.trees && self.together.is_none() {
+            self.model = Some(Model::mixture(std::mem::take(&mut self.models))?);
+        }
+        Ok(())
+    }
+}
+
+/// Trees with the clusters of every class beside them.
+fn beside_clusters(
+    mut trees: Model,
+    data: &Data<'_>,
+    together: &Together,
+    settings: &Settings,
+) -> Result<Model> {
+    trees.about.training.set("clusters", together.leaves);
+    trees.about.training.set("finish", &together.settings);
+    let clusters = class_clusters(&trees, data, &together.leaves, settings.seed)?;
+    Model::mixture(vec![trees, clusters])
+}
