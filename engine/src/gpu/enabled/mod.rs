@@ -12,5 +12,5 @@ mod tile_choice;
 pub(crate) mod circuit;
 mod scoring;
 
-pub use kernels::{compile_kernels, count, first_usable, kernels, kernels_name, offer_kernels};
+pub use kernels::{compile_kernels, count, first_usable, kernels_name, offer_kernels};
 pub use scoring::Scoring;
