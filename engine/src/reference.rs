@@ -9,23 +9,17 @@
 //! root      log P(X|y)  = log Σ_{t,a} exp(log W_top[y,(t,a)] + log φ_t(a))
 //! ```
 //!
-//! Then back. A flow is a share of the output gradients `g(y) = ∂ objective / ∂ log P(X|y)`. Where
-//! these are a posterior, the flow of a node is the probability of its hidden states:
-//!
-//! ```text
-//! pairs     flow_j(c,a) = flow_p(c) · W_j[c,a] φ_j(a) / ψ_j(c)     p: the parent of j; g at the root
-//! states    flow_j(a)   = Σ_c flow_j(c,a)
-//! ```
-//!
-//! Only tests use this file. It is the oracle that every fast path must agree with.
+//! The way back is in `reference/flows.rs`. Only tests use the two files: they are the oracle that every fast path must
+//! agree with.
+
+pub mod flows;
 
 use crate::arithmetic::math::log_sum_exp;
 use crate::layers::leaf::{Family, log_leaf};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::rows::active_nodes::IsDropped;
-use crate::structure::{Structure, Tree};
-use std::collections::BTreeMap;
+use crate::structure::Structure;
 
 /// log W of one matrix, (C, A).
 pub type LogMatrix = Vec<Vec<f64>>;
@@ -40,12 +34,20 @@ pub struct Reference<'a> {
     pub log_w_top: LogMatrix,
 }
 
+/// Node n of layer l of tree t; leaves are layer 0.
+#[derive(Clone, Copy)]
+struct NodeAt {
+    t: usize,
+    l: usize,
+    n: usize,
+}
+
 /// What one sample makes of one node and of all nodes below it. φ is divided by its largest
 /// channel, so that a log-density of −10¹⁸ does not swallow the weights beside it.
 struct Node {
     log_phi: Vec<f64>,           // less `log_scale`, (C)
     log_scale: f64,              // what φ of this node and of those below was divided by
-    log_psi: Vec<f64>, // for each channel of the parent, less `log_scale`; empty at the top
+    log_psi: Vec<f64>,           // for the channels of the parent, less `log_scale`
     children: Option<Vec<Node>>, // `None` where the node is summed out
 }
 
@@ -56,17 +58,6 @@ pub struct Forward {
     tops: Vec<Node>,    // by tree
     log_tops: Vec<f64>, // log φ of all tops side by side, less the largest scale of a tree
     log_root: Vec<f64>, // log P(X|y) less that scale, (K)
-}
-
-/// `Σ_y g(y) · ∂ log P(X|y)`, as flows. What is summed out, and all below it, is not listed.
-#[derive(Default)]
-pub struct ReferenceFlows {
-    /// By (tree, level, child): `W ∂/∂W`, the expected count of each pair, (C, A).
-    pub pairs: BTreeMap<(usize, usize, usize), Vec<f64>>,
-    /// By (tree, position): `P(d_i = d | x)` where the output gradients are a posterior, (M).
-    pub leaves: BTreeMap<(usize, usize), Vec<f64>>,
-    /// (K, tops of all trees).
-    pub classes: Vec<f64>,
 }
 
 impl<'a> Reference<'a> {
@@ -88,81 +79,51 @@ impl<'a> Reference<'a> {
 
     /// All values of one row of the frame.
     pub fn forward(&self, frame: &[f32], is_dropped: IsDropped<'_>) -> Forward {
-        let trees = self.structure.trees.iter().enumerate();
-        let top = |(t, tree): (usize, &Tree)| self.node(t, tree.levels.len(), 0, frame, is_dropped);
-        root(&self.log_w_top, trees.map(top).collect())
+        let tops = self.tops().map(|top| self.node(top, frame, is_dropped));
+        root(&self.log_w_top, tops.collect())
     }
 
-    /// Node n of layer l, after all nodes below it.
-    fn node(&self, t: usize, l: usize, n: usize, frame: &[f32], is_dropped: IsDropped<'_>) -> Node {
-        let tree = &self.structure.trees[t];
-        if is_dropped(t, l, n) {
-            return summed_out(tree.channels(l));
+    /// A node, after all nodes below it.
+    fn node(&self, at: NodeAt, frame: &[f32], is_dropped: IsDropped<'_>) -> Node {
+        let tree = &self.structure.trees[at.t];
+        if is_dropped(at.t, at.l, at.n) {
+            return summed_out(tree.channels(at.l));
         }
-        if l == 0 {
-            let position = &tree.positions[n];
-            let family = &self.weights.trees[t].families[position.family as usize];
+        if at.l == 0 {
+            let position = &tree.positions[at.n];
+            let family = &self.weights.trees[at.t].families[position.family as usize];
             return leaf(family, &position.inputs, frame);
         }
         let mut children = Vec::new();
-        for &j in &tree.levels[l - 1].children[n] {
-            let mut child = self.node(t, l - 1, j as usize, frame, is_dropped);
-            child.log_psi = mix(self.log_w_of(t, l, j), &child.log_phi);
+        for below in self.children(at) {
+            let mut child = self.node(below, frame, is_dropped);
+            child.log_psi = mix(self.log_w_of(below), &child.log_phi);
             children.push(child);
         }
-        join(children, tree.channels(l))
+        join(children, tree.channels(at.l))
     }
 
-    /// log W of child j of a node of layer l.
-    fn log_w_of(&self, t: usize, l: usize, j: u32) -> &LogMatrix {
-        let matrix = self.structure.trees[t].levels[l - 1].weight_of[j as usize];
-        &self.log_w[t][l - 1][matrix as usize]
+    /// The top of every tree.
+    fn tops(&self) -> impl Iterator<Item = NodeAt> {
+        let trees = self.structure.trees.iter().map(|tree| tree.levels.len());
+        trees.enumerate().map(|(t, l)| NodeAt { t, l, n: 0 })
     }
 
-    /// Sends output gradients (K) down.
-    pub fn flows(&self, values: &Forward, output_gradients: &[f64]) -> ReferenceFlows {
-        let (log_tops, log_root) = (&values.log_tops, &values.log_root);
-        let mut flows = ReferenceFlows::default();
-        flows.classes = pairs(output_gradients, &self.log_w_top, log_tops, log_root);
-        let mut tops = states(&flows.classes, log_tops.len()).into_iter();
-        for (t, tree) in self.structure.trees.iter().enumerate() {
-            let top = tops.by_ref().take(tree.top_channels()).collect();
-            self.send(top, t, tree.levels.len(), 0, &values.tops[t], &mut flows);
-        }
-        flows
+    /// The children of a node.
+    fn children(&self, at: NodeAt) -> impl Iterator<Item = NodeAt> {
+        let (t, l) = (at.t, at.l - 1);
+        let children = self.structure.trees[t].levels[l].children[at.n].iter();
+        children.map(move |&j| NodeAt {
+            t,
+            l,
+            n: j as usize,
+        })
     }
 
-    /// Sends the flow of node n of layer l to all nodes below it.
-    fn send(
-        &self,
-        flow: Vec<f64>,
-        t: usize,
-        l: usize,
-        n: usize,
-        node: &Node,
-        flows: &mut ReferenceFlows,
-    ) {
-        let Some(children) = &node.children else {
-            return;
-        };
-        if l == 0 {
-            flows.leaves.insert((t, n), flow);
-            return;
-        }
-        for (child, &j) in children
-            .iter()
-            .zip(&self.structure.trees[t].levels[l - 1].children[n])
-        {
-            let pairs = pairs(
-                &flow,
-                self.log_w_of(t, l, j),
-                &child.log_phi,
-                &child.log_psi,
-            );
-            let states = states(&pairs, child.log_phi.len());
-            flows.pairs.insert((t, l - 1, j as usize), pairs);
-            self.send(states, t, l - 1, j as usize, child, flows);
-        }
+    /// log W of a child.
+    fn log_w_of(&self, child: NodeAt) -> &LogMatrix {
+        let matrices = &self.structure.trees[child.t].levels[child.l].weight_of;
+        &self.log_w[child.t][child.l][matrices[child.n] as usize]
     }
 }
 
@@ -220,20 +181,6 @@ fn root(log_w_top: &LogMatrix, tops: Vec<Node>) -> Forward {
         log_tops,
         log_root,
     }
-}
-
-/// `flow_j(c,a) = flow_p(c) · W_j[c,a] φ_j(a) / ψ_j(c)`, (C, A). Every quotient is at most one.
-fn pairs(parent: &[f64], log_w: &LogMatrix, log_phi: &[f64], log_psi: &[f64]) -> Vec<f64> {
-    let quotient = |c: usize, a: usize| (log_w[c][a] + log_phi[a] - log_psi[c]).exp();
-    let share = |c: usize, a: usize| quotient(c, a).max(0.0); // 0/0 is no share
-    let row = |c: usize| (0..log_phi.len()).map(move |a| parent[c] * share(c, a));
-    (0..parent.len()).flat_map(row).collect()
-}
-
-/// `flow_j(a) = Σ_c flow_j(c,a)`.
-fn states(pairs: &[f64], count: usize) -> Vec<f64> {
-    let sum = |a: usize| pairs.iter().skip(a).step_by(count).sum();
-    (0..count).map(sum).collect()
 }
 
 fn log_matrices(mixing: &Mixing) -> Vec<LogMatrix> {

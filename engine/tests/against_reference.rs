@@ -8,7 +8,8 @@ use sumout::internals::{
     Activations, CHUNK, Dropped, Join, Keep, Learned, LogCircuit, LogFlows, LogValues, Mixing,
     Moments, Prepared, Scratch, Step, UnderflowFallback, words,
 };
-use sumout::reference::{Reference, ReferenceFlows};
+use sumout::reference::Reference;
+use sumout::reference::flows::ReferenceFlows;
 use sumout::structure::{ClassRows, Structure};
 use sumout::training::Rule;
 

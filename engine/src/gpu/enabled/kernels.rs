@@ -273,8 +273,9 @@ fn compile(arch: &str, precision: Precision) -> std::result::Result<Vec<u8>, Str
             nvrtc::sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result()
         })
     };
-    // SAFETY: the program is there; the log ends with a zero.
+    // SAFETY: the program is there.
     let log = unsafe { nvrtc::result::get_program_log(program) }.map(|log| {
+        // SAFETY: the log ends with a zero.
         unsafe { CStr::from_ptr(log.as_ptr()) }
             .to_string_lossy()
             .into_owned()
