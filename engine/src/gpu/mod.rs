@@ -10,6 +10,4 @@ pub(crate) mod enabled;
 #[cfg(not(feature = "cuda"))]
 pub use disabled::*;
 #[cfg(feature = "cuda")]
-pub use enabled::{
-    Scoring, compile_kernels, count, first_usable, kernels, kernels_name, offer_kernels,
-};
+pub use enabled::{Scoring, compile_kernels, count, first_usable, kernels_name, offer_kernels};
