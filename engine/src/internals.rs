@@ -16,7 +16,7 @@ pub use crate::layers::mixing::{Mixing, Simplex};
 pub use crate::layers::mixing_gradient::Scratch;
 pub use crate::layers::product::TINY;
 pub use crate::layers::weights::{Prepared, Weights};
-pub use crate::model::model_file::{Parts, VERSION, checkpoint_from_bytes, checkpoint_to_bytes};
+pub use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_bytes};
 pub use crate::rows::active_nodes::Dropped;
 pub use crate::rows::batch::{Batch, CHUNK, words};
 pub use crate::training::backward_and_step::Learned;

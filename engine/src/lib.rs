@@ -64,10 +64,15 @@ pub mod internals;
 pub use device::{Device, Precision};
 pub use error::{Error, Result};
 pub use matrix::{Matrix, Rows};
+#[doc(inline)]
 pub use model::Model;
+#[doc(inline)]
 pub use queries::Predictor;
+#[doc(inline)]
 pub use recipes::fit;
+#[doc(inline)]
 pub use structure::{Kind, Structure};
+#[doc(inline)]
 pub use training::{Settings, Trainer};
 
 /// The README's example runs as a test.

@@ -314,3 +314,38 @@ fn a_wrong_frequency_is_seen() {
     assert!(surprise(&[250, 251, 249, 250], &uniform) < 4.0);
     assert!(surprise(&[310, 190, 250, 250], &uniform) > 4.0);
 }
+
+/// With nothing observed, responsibilities of leaves are how often their components are used.
+#[test]
+fn usage_is_what_responsibilities_say_of_nothing() {
+    for seed in 0..10 {
+        let draw = &mut Draw::new(seed);
+        let structure = random_models::structure(draw);
+        let weights = random_models::weights(&structure, 1.0, draw);
+        let mut model = Model {
+            weights,
+            ..Model::random(structure.clone(), 1.0, seed)
+        };
+        let prior: Vec<f64> = (1..=structure.classes).map(|y| y as f64).collect();
+        model.set_prior(&prior).unwrap();
+        let mut predictor = Predictor::new(model).unwrap();
+        let nothing = vec![f32::NAN; structure.width()];
+        let nothing = predictor.model().rows(&nothing).unwrap();
+        let expected = predictor.responsibilities(nothing, None).unwrap();
+        for (tree, blueprint) in structure.trees.iter().enumerate() {
+            for node in 0..blueprint.positions.len() {
+                let neuron = Neuron {
+                    tree,
+                    layer: 0,
+                    node,
+                    channel: 0,
+                };
+                let usage = predictor.channel_usage(neuron).unwrap();
+                for (d, p) in usage.iter().enumerate() {
+                    let exact = f64::from(expected[tree][(0, node * usage.len() + d)]);
+                    assert!((p - exact).abs() < 1e-5, "model {seed}: {p} {exact}");
+                }
+            }
+        }
+    }
+}

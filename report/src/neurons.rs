@@ -1,9 +1,4 @@
 //! What neurons stand for: from the patch in the middle of the image up to the root, the channels that are used most.
-//!
-//! ```text
-//! P(root = a)   = Σ_y P(y) W_top[y,a]
-//! P(child = a)  = Σ_c P(parent = c) W[c,a]                   how often a channel is used, nothing being observed
-//! ```
 
 use anyhow::Result;
 use sumout::queries::{Neuron, View};
@@ -65,40 +60,23 @@ fn way_up(model: &Model, pixel: usize) -> Vec<usize> {
 }
 
 /// How often each channel of the nodes on the way is used, by layer.
-fn usage(model: &Model, way: &[usize]) -> Vec<Vec<f64>> {
-    let tree = &model.structure.trees[0];
-    let weights = &model.weights;
-    let mut by_layer = vec![Vec::new(); way.len()];
-    let top = way.len() - 1;
-    let prior: Vec<f64> = model.log_prior.iter().map(|log| log.exp()).collect();
-    by_layer[top] = mixed(&prior, tree.channels(top), |y| {
-        weights.classes.log_row(0, y)
-    });
-    for layer in (0..top).rev() {
-        let matrix = tree.levels[layer].weight_of[way[layer]] as usize;
-        let mixing = &weights.trees[0].levels[layer];
-        by_layer[layer] = mixed(&by_layer[layer + 1], tree.channels(layer), |c| {
-            mixing.log_row(matrix, c)
-        });
-    }
-    by_layer
-}
-
-/// Σ_c P(c) W[c,a] for the first `channels` columns.
-fn mixed(parents: &[f64], channels: usize, log_row: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
-    let mut sums = vec![0.0; channels];
-    for (c, p) in parents.iter().enumerate() {
-        sums.iter_mut()
-            .zip(log_row(c))
-            .for_each(|(sum, log)| *sum += p * log.exp());
-    }
-    sums
+fn usage(predictor: &Predictor, way: &[usize]) -> Result<Vec<Vec<f64>>> {
+    let node = |(layer, &node): (usize, &usize)| Neuron {
+        tree: 0,
+        layer,
+        node,
+        channel: 0,
+    };
+    let nodes = way.iter().enumerate().map(node);
+    Ok(nodes
+        .map(|node| predictor.channel_usage(node))
+        .collect::<sumout::Result<_>>()?)
 }
 
 /// Asks about the neurons above one pixel, from the leaves up.
 pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<Stage>> {
     let way = way_up(predictor.model(), pixel);
-    let usage = usage(predictor.model(), &way);
+    let usage = usage(predictor, &way)?;
     let width = predictor.model().structure.width();
     let mut stages = Vec::new();
     for (layer, (&node, usage)) in way.iter().zip(&usage).enumerate() {
@@ -171,7 +149,8 @@ mod tests {
         let model = Model::random(spec.structure(3).unwrap(), 2.0, 1);
         let pixel = 5 * 8 + 2; // patch (2, 1) of 4×4, node (1, 0) of 2×2
         assert_eq!(way_up(&model, pixel), [9, 2, 0]);
-        let usage = usage(&model, &[9, 2, 0]);
+        let mut predictor = Predictor::new(model).unwrap();
+        let usage = usage(&predictor, &[9, 2, 0]).unwrap();
         assert_eq!(usage.iter().map(Vec::len).collect::<Vec<_>>(), [4, 5, 6]);
         assert!(
             usage
@@ -179,7 +158,6 @@ mod tests {
                 .all(|layer| (layer.iter().sum::<f64>() - 1.0).abs() < 1e-5)
         );
         // With nothing observed, responsibilities are the same probabilities.
-        let mut predictor = Predictor::new(model).unwrap();
         let nothing = [f32::NAN; 64];
         let nothing = predictor.model().rows(&nothing).unwrap();
         let expected = predictor.responsibilities(nothing, None).unwrap();

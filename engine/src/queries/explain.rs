@@ -1,4 +1,4 @@
-//! What one neuron stands for.
+//! What one neuron stands for, and how often it is used.
 
 use crate::circuit::log_space::{Join, LogValues, trace_states};
 use crate::error::{Error, Result};
@@ -6,6 +6,7 @@ use crate::matrix::Matrix;
 use crate::queries::predictor::Predictor;
 use crate::queries::sample::Evidence;
 use crate::random::{Purpose, Stream};
+use crate::structure::Tree;
 use rayon::prelude::*;
 
 /// One channel of one node.
@@ -78,6 +79,41 @@ impl Predictor {
         Ok(Matrix::new(rows, width))
     }
 
+    /// How often each channel of a neuron's node is used when nothing is observed, whatever the neuron's own channel:
+    ///
+    /// ```text
+    /// P(root = a)   = Σ_y P(y) W_top[y,a]
+    /// P(child = a)  = Σ_c P(parent = c) W[c,a]
+    /// ```
+    ///
+    /// Those of the top of one tree sum to that tree's share of the model.
+    pub fn channel_usage(&self, neuron: Neuron) -> Result<Vec<f64>> {
+        self.check_neuron(Neuron {
+            channel: 0,
+            ..neuron
+        })?;
+        Ok(self.usage(neuron.tree, neuron.layer, neuron.node))
+    }
+
+    fn usage(&self, t: usize, layer: usize, node: usize) -> Vec<f64> {
+        let (trees, weights) = (&self.model.structure.trees, &self.model.weights);
+        let tree = &trees[t];
+        if layer == tree.levels.len() {
+            let prior: Vec<f64> = self.model.log_prior.iter().map(|log| log.exp()).collect();
+            let tops = mixed(&prior, |y| weights.classes.log_row(0, y));
+            let before: usize = trees[..t].iter().map(Tree::top_channels).sum();
+            return tops[before..][..tree.top_channels()].to_vec();
+        }
+        let above = &tree.levels[layer];
+        let has = |children: &Vec<u32>| children.contains(&(node as u32));
+        let parent = above.children.iter().position(has).unwrap_or(0);
+        let matrix = above.weight_of[node] as usize;
+        let mixing = &weights.trees[t].levels[layer];
+        mixed(&self.usage(t, layer + 1, parent), |c| {
+            mixing.log_row(matrix, c)
+        })
+    }
+
     fn check_neuron(&self, neuron: Neuron) -> Result<()> {
         let below = |what: &str, got: usize, count: usize| {
             let what = format!("neuron's {what}");
@@ -91,4 +127,16 @@ impl Predictor {
         below("node", neuron.node, tree.nodes(neuron.layer))?;
         below("channel", neuron.channel, tree.channels(neuron.layer))
     }
+}
+
+/// Σ_c p(c) W[c,a] for all a, from the logarithms of the rows of W.
+fn mixed(parents: &[f64], log_row: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
+    let mut sums = Vec::new();
+    for (c, p) in parents.iter().enumerate() {
+        let row = log_row(c);
+        sums.resize(row.len(), 0.0);
+        let pairs = sums.iter_mut().zip(row);
+        pairs.for_each(|(sum, log)| *sum += p * log.exp());
+    }
+    sums
 }

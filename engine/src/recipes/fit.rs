@@ -267,10 +267,11 @@ impl Fit {
             tables::trees(rows)
         };
         let trees = self.trees.unwrap_or(usual);
-        if (1..=MAX_TREES).contains(&trees) {
-            return Ok(trees);
+        match trees {
+            0 => Err(Error::shape("trees", "at least 1", trees)),
+            1..=MAX_TREES => Ok(trees),
+            _ => Err(Error::shape("trees", format!("at most {MAX_TREES}"), trees)),
         }
-        Err(Error::shape("trees", format!("at most {MAX_TREES}"), trees))
     }
 
     /// Structure, settings and scaling that suit the data.

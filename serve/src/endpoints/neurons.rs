@@ -1,15 +1,10 @@
 //! What a node stands for: its most used channels, and draws of what is below each.
-//!
-//! ```text
-//! P(root = a)   = Σ_y P(y) W_top[y,a]
-//! P(child = a)  = Σ_c P(parent = c) W[c,a]                   how often a channel is used, nothing being observed
-//! ```
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
+use sumout::Predictor;
 use sumout::queries::Neuron;
 use sumout::random::seed_at;
-use sumout::{Model, Predictor};
 
 /// A node, and what is asked about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +58,7 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
     let channel = ask.channel.unwrap_or(0);
     let first = predictor.explain(neuron(channel), view(channel));
     let first = first.map_err(|error| Problem::new(StatusCode::NOT_FOUND, error.to_string()))?;
-    let usage = usage(predictor.model(), ask.tree, ask.level, ask.node);
+    let usage = predictor.channel_usage(neuron(channel))?;
     if let Some(channel) = ask.channel {
         return Ok(vec![View {
             channel,
@@ -86,62 +81,10 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
     order.into_iter().take(ask.channels).map(show).collect()
 }
 
-/// How often each channel of a node is used.
-fn usage(model: &Model, t: usize, layer: usize, node: usize) -> Vec<f64> {
-    let tree = &model.structure.trees[t];
-    let mixed = |parents: &[f64], log_row: &dyn Fn(usize) -> Vec<f64>| {
-        let mut sums = Vec::new();
-        for (c, p) in parents.iter().enumerate() {
-            let row = log_row(c);
-            sums.resize(row.len(), 0.0);
-            sums.iter_mut()
-                .zip(row)
-                .for_each(|(sum, log)| *sum += p * log.exp());
-        }
-        sums
-    };
-    if layer == tree.levels.len() {
-        let prior: Vec<f64> = model.log_prior.iter().map(|log| log.exp()).collect();
-        let before: usize = model.structure.trees[..t]
-            .iter()
-            .map(|tree| tree.top_channels())
-            .sum();
-        let tops = mixed(&prior, &|y| model.weights.classes.log_row(0, y));
-        return tops[before..before + tree.top_channels()].to_vec();
-    }
-    let above = &tree.levels[layer];
-    let parent = above
-        .children
-        .iter()
-        .position(|children| children.contains(&(node as u32)))
-        .unwrap_or(0);
-    let parents = usage(model, t, layer + 1, parent);
-    let (matrix, mixing) = (
-        above.weight_of[node] as usize,
-        &model.weights.trees[t].levels[layer],
-    );
-    mixed(&parents, &|c| mixing.log_row(matrix, c))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::columns::tests::pets;
-
-    #[test]
-    fn usage_is_what_responsibilities_say_of_nothing() {
-        let mut predictor = Predictor::new(pets()).unwrap();
-        let nothing = [f32::NAN; 4];
-        let nothing = predictor.model().rows(&nothing).unwrap();
-        let expected = predictor.responsibilities(nothing, None).unwrap();
-        for node in 0..4 {
-            let usage = usage(predictor.model(), 0, 0, node);
-            let same = |(d, p): (usize, &f64)| {
-                (p - f64::from(expected[0][(0, node * usage.len() + d)])).abs() < 1e-5
-            };
-            assert!(usage.iter().enumerate().all(same), "{node}");
-        }
-    }
 
     #[test]
     fn channels_draw_their_own() {
