@@ -22,8 +22,8 @@ const DRAWN: usize = 9;
 pub struct Run<'a> {
     /// Where model and page are.
     pub folder: &'a str,
-    /// Images learned from.
-    pub learned: usize,
+    /// Training images.
+    pub trained_on: usize,
     /// Steps of training.
     pub steps: usize,
     /// The seed.
@@ -58,7 +58,7 @@ pub fn write(
 }
 
 fn head(run: &Run<'_>, scores: &[Score]) -> String {
-    let learned = thousands(run.learned);
+    let learned = thousands(run.trained_on);
     let asked = thousands(scores.first().map_or(0, |score| score.images));
     let mut cards = String::new();
     let lead = [
@@ -329,14 +329,14 @@ fn foot(run: &Run<'_>, predictor: &Predictor) -> String {
     let Run {
         steps,
         seed,
-        learned,
+        trained_on,
         ..
     } = run;
     format!(
         "<footer><p>Made by sumout {}: {weights} weights, {} images, {} steps, seed {seed}. Test scores sum the log-likelihoods of nine \
          shifts. Digits: MNIST by Yann LeCun and Corinna Cortes, CC BY-SA 3.0.</p></footer>\n</main>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
-        thousands(*learned),
+        thousands(*trained_on),
         thousands(*steps),
     )
 }

@@ -1,0 +1,53 @@
+//! A run that was stopped continues with the same data. Other data would give other bits.
+
+use crate::commands::train::Session;
+use crate::commands::train::args::Args;
+use crate::commands::train::start::VALIDATION;
+use crate::commands::train::training_data::{TrainingData, describe, digest};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use sumout::training::trainer::Trainer;
+use sumout_data::error::mistake;
+use sumout_data::layout::Split;
+use sumout_data::model_files::{self, layout_of};
+
+/// Reads a checkpoint and its data.
+pub fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Session> {
+    let trainer = Trainer::resume(&model_files::bytes(checkpoint)?)
+        .with_context(|| checkpoint.display().to_string())?;
+    let model = trainer.model();
+    let request = args.input.request(Split::Train, Some(layout_of(&model)));
+    let data = TrainingData::read(args, &request)?;
+    check_same(&model.about.training, &data, args, checkpoint)?;
+    let (step, steps) = (trainer.steps_done(), trainer.settings().steps);
+    writeln!(out, "data       {}", describe(&data.table))?;
+    writeln!(out, "resuming   after step {step} of {steps}")?;
+    Ok(Session { trainer, data })
+}
+
+/// The data must be those of the start of the run.
+fn check_same(notes: &Value, data: &TrainingData, args: &Args, checkpoint: &Path) -> Result<()> {
+    let file = checkpoint.display();
+    // Old checkpoints have no note about validation.
+    let before = notes.get(VALIDATION).map(Value::as_str);
+    let now = data.validation.as_ref().map(digest);
+    let problem = match (before, &now) {
+        (Some(Some(_)), None) => {
+            format!("{file}: expected --validation as at the start of this run, got none")
+        }
+        (Some(None), Some(_)) => {
+            format!("{file}: expected no --validation, as at the start of this run, got one")
+        }
+        _ if notes.get("data") != Some(&json!(digest(&data.table))) => {
+            let name = &args.input.data;
+            format!("{name}: expected the data that {file} was trained on, got other data")
+        }
+        (Some(Some(before)), Some(now)) if before != now => {
+            format!("--validation: expected the data that {file} was validated on, got other data")
+        }
+        _ => return Ok(()),
+    };
+    Err(mistake(problem))
+}
