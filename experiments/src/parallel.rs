@@ -1,6 +1,6 @@
 //! Work that several threads share.
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Does the work on all items, on `jobs` threads. Returns the first error when all are done.
@@ -10,23 +10,29 @@ pub fn for_each<T: Send>(
     work: impl Fn(T) -> Result<()> + Sync,
 ) -> Result<()> {
     let (left, failed) = (Mutex::new(items.into_iter()), Mutex::new(None));
-    let next = || lock(&left).next();
-    let work_until_done = || {
-        while let Some(item) = next() {
-            if let Err(error) = work(item) {
-                lock(&failed).get_or_insert(error);
-            }
-        }
-    };
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
-            scope.spawn(work_until_done);
+            scope.spawn(|| work_until_done(&left, &failed, &work));
         }
     });
     failed
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
         .map_or(Ok(()), Err)
+}
+
+/// One thread: takes items until none is left.
+fn work_until_done<T>(
+    left: &Mutex<impl Iterator<Item = T>>,
+    failed: &Mutex<Option<Error>>,
+    work: &impl Fn(T) -> Result<()>,
+) {
+    let next = || lock(left).next();
+    while let Some(item) = next() {
+        if let Err(error) = work(item) {
+            lock(failed).get_or_insert(error);
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

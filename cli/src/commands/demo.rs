@@ -1,6 +1,6 @@
 //! `sumout demo`: a minute of training, a table, and a page. It needs nothing but this program.
 
-use crate::demo::{comparison, model, training};
+use crate::demo::{comparison, recipe, training};
 use anyhow::Result;
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use sumout_data::atomic_file::Staged;
 use sumout_data::error::{file_error, mistake};
 use sumout_data::layout::{Request, Split, Table};
 use sumout_data::{digits, model_files};
-use sumout_report::{accuracy, gallery, page, strip};
+use sumout_report::{accuracy, gallery, page, readme_picture};
 
 /// Train on the built-in digits, test with missing pixels, and write a report to look at
 ///
@@ -43,7 +43,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let train = read(Split::Train)?;
     let mut test = read(Split::Test)?;
     keep(&mut test, args.images);
-    let mut settings = model::settings(args.seed)?;
+    let mut settings = recipe::settings(args.seed)?;
     settings.steps = args.steps.unwrap_or(settings.steps);
     let (rows, steps, batch) = (train.rows(), settings.steps, settings.batch);
     note(&format!(
@@ -67,7 +67,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     model_files::save(&report, page.as_bytes())?;
     if let Some(picture) = &args.picture {
         let completions = gallery::completions(&mut predictor, &test, args.seed)?;
-        model_files::save(picture, &strip::draw(&completions)?)?;
+        model_files::save(picture, &readme_picture::draw(&completions)?)?;
     }
     accuracy::print(&scores, out)?;
     let (report, path) = (report.display(), path.display());

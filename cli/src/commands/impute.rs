@@ -3,7 +3,7 @@
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Drawn, Input};
-use crate::options::model::OpenModel;
+use crate::options::open_model::OpenModel;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;

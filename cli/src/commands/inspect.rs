@@ -111,15 +111,17 @@ fn nested(structure: &Structure, t: usize, name: &dyn Fn(usize) -> String) -> St
         layer.push(bracket(names.collect()));
     }
     for level in &tree.levels {
-        let texts = |children: &Vec<u32>| {
-            children
-                .iter()
-                .map(|&c| layer[c as usize].clone())
-                .collect()
-        };
-        layer = level.children.iter().map(|c| bracket(texts(c))).collect();
+        let texts = |children: &Vec<u32>| picked(&layer, children);
+        layer = level.children.iter().map(texts).map(bracket).collect();
     }
     layer.join(" ")
+}
+
+fn picked(layer: &[String], children: &[u32]) -> Vec<String> {
+    children
+        .iter()
+        .map(|&child| layer[child as usize].clone())
+        .collect()
 }
 
 /// Brackets around two or more.

@@ -2,7 +2,7 @@
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Input, KeepArgs};
-use crate::options::model::OpenModel;
+use crate::options::open_model::OpenModel;
 use crate::terminal::far_rows::FarRows;
 use anyhow::Result;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::Drawn;
-use crate::options::model::OpenModel;
+use crate::options::open_model::OpenModel;
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::random::seed_at;

@@ -1,6 +1,6 @@
 //! Trains the demo's model, with a live bar, or with lines if standard error is a file.
 
-use crate::demo::model;
+use crate::demo::recipe;
 use crate::terminal::progress::StepReporter;
 use anyhow::Result;
 use serde_json::json;
@@ -14,7 +14,7 @@ use sumout_data::table_checks;
 
 /// Trains on a table of digits.
 pub fn train(digits: &Table, settings: Settings) -> Result<Model> {
-    let mut model = model::model(settings.seed)?;
+    let mut model = recipe::model(settings.seed)?;
     model.about = table_checks::names(digits);
     model.about.training = json!({
         "program": concat!("sumout ", env!("CARGO_PKG_VERSION"), " demo"),

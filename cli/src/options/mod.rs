@@ -2,4 +2,4 @@
 
 pub mod input;
 pub mod device;
-pub mod model;
+pub mod open_model;

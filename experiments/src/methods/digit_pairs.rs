@@ -197,10 +197,15 @@ pub fn run_robust(
     parallel::for_each(jobs, pairs, |pair: Pair| {
         let task = RobustTask::new(pair, &drawn, &mnist.test);
         let run = task.run(&grid, &missing, seed)?;
-        let time = run.train_seconds;
-        eprintln!("{}, seed {seed}: {pair} after {time} s", experiment.name);
-        file.add(run)
+        report_and_add(experiment, run, file)
     })
+}
+
+fn report_and_add(experiment: &Experiment, run: Run, file: &ResultFile) -> Result<()> {
+    let (name, seed) = (&experiment.name, run.seed);
+    let (pair, time) = (&run.row, run.train_seconds);
+    eprintln!("{name}, seed {seed}: {pair} after {time} s");
+    file.add(run)
 }
 
 /// The images of one pair, for the linear program.

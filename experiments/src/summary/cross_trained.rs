@@ -127,17 +127,20 @@ pub fn table(records: &[Record], paper: &Paper, tested_on: TestedOn) -> String {
 
 /// Rows in the order of the plan, nets trained on any holes last.
 fn sorted_rows(record: &Record, tested_on: TestedOn) -> Vec<Row<'_>> {
-    let order = record.plan["options"]["holes"].as_array();
-    let place = |row: &Row<'_>| {
-        let holes = order.into_iter().flatten();
-        holes
-            .filter_map(|holes| holes.as_str())
-            .position(|holes| holes == row.name)
-    };
     let mut rows = record.rows();
     rows.retain(|row| tested_on.has(row));
-    rows.sort_by_key(|row| (row.name.ends_with(":rand"), place(row)));
+    rows.sort_by_key(|row| {
+        (
+            row.name.ends_with(":rand"),
+            place_in_plan(record, &row.name),
+        )
+    });
     rows
+}
+
+fn place_in_plan(record: &Record, row: &str) -> Option<usize> {
+    let holes = record.plan["options"]["holes"].as_array()?;
+    holes.iter().position(|holes| holes == row)
 }
 
 #[cfg(test)]

@@ -69,16 +69,14 @@ pub fn run(
     let options: Options = experiment.options()?;
     let new = |holes: &&String| !file.has(&options.row(holes), seed);
     let left = options.holes.iter().filter(new).collect();
-    parallel::for_each(jobs, left, |holes: &String| {
-        let net = Net {
-            experiment,
-            options: &options,
-            holes,
-            seed,
-            mnist,
-        };
-        net.run(file)
-    })
+    let net = |holes| Net {
+        experiment,
+        options: &options,
+        holes,
+        seed,
+        mnist,
+    };
+    parallel::for_each(jobs, left, |holes: &String| net(holes).run(file))
 }
 
 /// One net of an experiment.

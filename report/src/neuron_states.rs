@@ -1,8 +1,9 @@
-//! What neurons stand for: from the patch in the middle of the image up to the root, the channels that are used most.
+//! What neurons stand for: the channels that are used most, from the patch in the middle of the
+//! image up to the root.
 //!
 //! ```text
 //! P(root = a)   = Σ_y P(y) W_top[y,a]
-//! P(child = a)  = Σ_c P(parent = c) W[c,a]                   how often a channel is used, nothing being observed
+//! P(child = a)  = Σ_c P(parent = c) W[c,a]    how often a channel is used, with nothing observed
 //! ```
 
 use anyhow::Result;
@@ -10,34 +11,34 @@ use sumout::Model;
 use sumout::queries::explain::{Neuron, View};
 use sumout::queries::predictor::Predictor;
 
-/// Neurons shown of every level.
+/// Neurons per level.
 pub const SHOWN: usize = 6;
 
-/// Samples shown of each.
+/// Samples per neuron.
 pub const SAMPLES: usize = 3;
 
-/// Samples that its average is taken of.
+/// Samples in the average of a neuron.
 pub const AVERAGED: usize = 200;
 
 /// A node on the way up, and its neurons.
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct NodeStates {
     /// 0 for the leaves.
     pub layer: usize,
     /// Nodes of the layer.
     pub nodes: usize,
-    /// Channels of each.
+    /// Channels per node.
     pub channels: usize,
     /// The most used ones, the most used first.
-    pub neurons: Vec<Meaning>,
+    pub neurons: Vec<NeuronState>,
 }
 
-/// What a channel stands for. Rows are NaN outside of what is below it.
+/// What a channel stands for. Rows are NaN for pixels that are not below it.
 #[derive(Clone, Debug)]
-pub struct Meaning {
+pub struct NeuronState {
     /// How often it is used.
     pub probability: f64,
-    /// The average of [`AVERAGED`] draws.
+    /// The average of [`AVERAGED`] samples.
     pub average: Vec<f32>,
     /// The first [`SAMPLES`] of them.
     pub samples: Vec<Vec<f32>>,
@@ -47,20 +48,15 @@ pub struct Meaning {
 fn way_up(model: &Model, pixel: usize) -> Vec<usize> {
     let tree = &model.structure.trees[0];
     let place = model.structure.placement((0, 0))[pixel];
-    let mut way: Vec<usize> = tree
+    let leaf = tree
         .positions
         .iter()
-        .position(|p| p.inputs.contains(&place))
-        .into_iter()
-        .collect();
+        .position(|p| p.inputs.contains(&place));
+    let mut way: Vec<usize> = leaf.into_iter().collect();
     for level in &tree.levels {
         let below = way.last().map_or(0, |&node| node as u32);
-        way.extend(
-            level
-                .children
-                .iter()
-                .position(|children| children.contains(&below)),
-        );
+        let mut nodes = level.children.iter();
+        way.extend(nodes.position(|children| children.contains(&below)));
     }
     way
 }
@@ -89,19 +85,18 @@ fn usage(model: &Model, way: &[usize]) -> Vec<Vec<f64>> {
 fn mixed(parents: &[f64], channels: usize, log_row: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
     let mut sums = vec![0.0; channels];
     for (c, p) in parents.iter().enumerate() {
-        sums.iter_mut()
-            .zip(log_row(c))
-            .for_each(|(sum, log)| *sum += p * log.exp());
+        for (sum, log) in sums.iter_mut().zip(log_row(c)) {
+            *sum += p * log.exp();
+        }
     }
     sums
 }
 
-/// Asks about the neurons above one pixel, from the leaves up.
-pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<Stage>> {
+/// The neurons above one pixel, from the leaves up.
+pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<NodeStates>> {
     let way = way_up(predictor.model(), pixel);
     let usage = usage(predictor.model(), &way);
-    let width = predictor.model().structure.width();
-    let mut stages = Vec::new();
+    let mut all = Vec::new();
     for (layer, (&node, usage)) in way.iter().zip(&usage).enumerate() {
         let mut order: Vec<usize> = (0..usage.len()).collect();
         order.sort_by(|&a, &b| usage[b].total_cmp(&usage[a]));
@@ -113,49 +108,48 @@ pub fn above(predictor: &mut Predictor, pixel: usize, seed: u64) -> Result<Vec<S
                 node,
                 channel,
             };
-            let drawn = predictor.explain(
-                neuron,
-                View::Samples {
-                    count: AVERAGED,
-                    seed,
-                },
-            )?;
-            neurons.push(Meaning {
-                probability: usage[channel],
-                average: average(&drawn, width),
-                samples: drawn
-                    .chunks_exact(width)
-                    .take(SAMPLES)
-                    .map(<[f32]>::to_vec)
-                    .collect(),
-            });
+            neurons.push(state_of(predictor, neuron, usage[channel], seed)?);
         }
-        let nodes = predictor.model().structure.trees[0].nodes(layer);
-        stages.push(Stage {
+        all.push(NodeStates {
             layer,
-            nodes,
+            nodes: predictor.model().structure.trees[0].nodes(layer),
             channels: usage.len(),
             neurons,
         });
     }
-    Ok(stages)
+    Ok(all)
 }
 
-/// Of rows (n, width), column by column, of what is shown: pixels are not darker than black.
+fn state_of(
+    predictor: &mut Predictor,
+    neuron: Neuron,
+    probability: f64,
+    seed: u64,
+) -> Result<NeuronState> {
+    let width = predictor.model().structure.width();
+    let view = View::Samples {
+        count: AVERAGED,
+        seed,
+    };
+    let rows = predictor.explain(neuron, view)?;
+    let samples = rows.chunks_exact(width).take(SAMPLES);
+    Ok(NeuronState {
+        probability,
+        average: average(&rows, width),
+        samples: samples.map(<[f32]>::to_vec).collect(),
+    })
+}
+
+/// The mean of rows (n, width), column by column. Pixels are clipped as they are in a picture.
 fn average(rows: &[f32], width: usize) -> Vec<f32> {
     let mut sums = vec![0.0; width];
     for row in rows.chunks_exact(width) {
-        sums.iter_mut().zip(row).for_each(|(sum, x)| {
-            *sum += if x.is_nan() {
-                f32::NAN
-            } else {
-                x.clamp(0.0, 255.0)
-            }
-        });
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum += x.clamp(0.0, 255.0); // NaN stays NaN
+        }
     }
-    sums.iter_mut()
-        .for_each(|sum| *sum /= (rows.len() / width) as f32);
-    sums
+    let count = (rows.len() / width) as f32;
+    sums.iter().map(|sum| sum / count).collect()
 }
 
 #[cfg(test)]
@@ -191,18 +185,18 @@ mod tests {
                 .zip(&expected[0][9 * 4..])
                 .all(|(a, &b)| (a - f64::from(b)).abs() < 1e-5)
         );
-        let stages = above(&mut predictor, pixel, 1).unwrap();
-        let below = |stage: &Stage| {
-            stage.neurons[0]
+        let nodes = above(&mut predictor, pixel, 1).unwrap();
+        let below = |node: &NodeStates| {
+            node.neurons[0]
                 .average
                 .iter()
                 .filter(|x| !x.is_nan())
                 .count()
         };
-        assert_eq!(stages.iter().map(below).collect::<Vec<_>>(), [4, 16, 64]);
+        assert_eq!(nodes.iter().map(below).collect::<Vec<_>>(), [4, 16, 64]);
         assert_eq!(average(&[-10.0, f32::NAN, 30.0, f32::NAN], 2)[0], 15.0);
         assert_eq!(
-            (stages[0].nodes, stages[1].channels, stages[0].neurons.len()),
+            (nodes[0].nodes, nodes[1].channels, nodes[0].neurons.len()),
             (16, 5, 4)
         );
     }

@@ -1,5 +1,5 @@
-//! The picture of the README: digits from left to right; from top to bottom the image, what the model sees, the exact
-//! mean of what is missing, and two exact samples.
+//! The picture of the README, with a column for each digit: the image, the image with holes, the
+//! exact mean of the missing pixels, and two exact samples.
 
 use crate::gallery::Completion;
 use crate::picture::{Colour, Picture};
@@ -7,33 +7,22 @@ use anyhow::Result;
 use sumout_data::formats::png::ColorType;
 use sumout_data::formats::png::encode;
 
-/// A pixel of a digit becomes so many of the picture, each way.
+/// Each pixel of a digit becomes a square of this width.
 const ZOOM: usize = 4;
 
 /// Between digits, and around them.
 const GAP: usize = 14;
 
-/// Drawn on white paper, which every README can show.
+/// White paper, which every README can show.
 const PAPER: u8 = 255;
 
 /// Draws it as a PNG file.
 pub fn draw(completions: &[Completion]) -> Result<Vec<u8>> {
     let side = completions.first().map_or(1, |c| c.original.len().isqrt());
-    let column = |c: &Completion| {
-        let mut pictures = vec![
-            Picture::seen(&c.original, side),
-            Picture::seen(&c.holes, side),
-        ];
-        let filled = std::iter::once(&c.mean).chain(c.samples.iter().take(2));
-        pictures.extend(filled.map(|row| Picture::filled(row, &c.holes, side)));
-        pictures
-    };
-    let columns: Vec<Vec<Picture>> = completions.iter().map(column).collect();
+    let columns: Vec<Vec<Picture>> = completions.iter().map(|c| column(c, side)).collect();
     let cell = side * ZOOM + GAP;
-    let (width, height) = (
-        columns.len() * cell + GAP,
-        columns.first().map_or(0, Vec::len) * cell + GAP,
-    );
+    let width = columns.len() * cell + GAP;
+    let height = columns.first().map_or(0, Vec::len) * cell + GAP;
     let mut bytes = vec![PAPER; width * height * 3];
     for (i, pictures) in columns.iter().enumerate() {
         for (j, picture) in pictures.iter().enumerate() {
@@ -45,7 +34,17 @@ pub fn draw(completions: &[Completion]) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// One digit, enlarged, with a hairline around it.
+fn column(c: &Completion, side: usize) -> Vec<Picture> {
+    let mut pictures = vec![
+        Picture::seen(&c.original, side),
+        Picture::seen(&c.holes, side),
+    ];
+    let filled = std::iter::once(&c.mean).chain(c.samples.iter().take(2));
+    pictures.extend(filled.map(|row| Picture::filled(row, &c.holes, side)));
+    pictures
+}
+
+/// One digit, enlarged, with a thin line around it.
 fn paint(bytes: &mut [u8], width: usize, (top, left): (usize, usize), picture: &Picture) {
     const LINE: Colour = [20, 24, 33, 40];
     let (tall, wide) = (picture.height * ZOOM, picture.width * ZOOM);
@@ -58,11 +57,15 @@ fn paint(bytes: &mut [u8], width: usize, (top, left): (usize, usize), picture: &
                 picture.pixels[(y - 1) / ZOOM * picture.width + (x - 1) / ZOOM]
             };
             let at = ((top + y - 1) * width + left + x - 1) * 3;
-            let opacity = u32::from(colour[3]);
             for (byte, &ink) in bytes[at..at + 3].iter_mut().zip(&colour) {
-                *byte =
-                    ((u32::from(ink) * opacity + u32::from(PAPER) * (255 - opacity)) / 255) as u8;
+                *byte = on_paper(ink, colour[3]);
             }
         }
     }
+}
+
+/// A colour's channel on paper.
+fn on_paper(ink: u8, opacity: u8) -> u8 {
+    let (ink, paper, opacity) = (u32::from(ink), u32::from(PAPER), u32::from(opacity));
+    ((ink * opacity + paper * (255 - opacity)) / 255) as u8
 }
