@@ -208,10 +208,10 @@ mod tests {
         all[..5]
             .iter()
             .for_each(|&(_, i)| votes[labels[i] as usize] += 1);
-        let most = votes.iter().max().unwrap();
+        let max = votes.iter().max().unwrap();
         all.iter()
             .map(|&(_, i)| labels[i] as usize)
-            .find(|&label| votes[label] == *most)
+            .find(|&label| votes[label] == *max)
             .unwrap()
     }
 

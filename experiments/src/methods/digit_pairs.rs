@@ -88,12 +88,12 @@ impl Pair {
 }
 
 /// The training images, drawn by the seed, and the images to choose by.
-struct Drawn {
+struct TaskImages {
     train: Images,
     chosen_by: Images,
 }
 
-impl Drawn {
+impl TaskImages {
     fn new(images: &Images, seed: u64) -> Self {
         let (mut train, mut chosen_by) = (Vec::new(), Vec::new());
         for digit in 0..DIGITS {
@@ -133,7 +133,7 @@ pub fn run_tmm(
         return Ok(());
     }
     let options: TmmOptions = experiment.options()?;
-    let images = &Drawn::new(&mnist.train, seed).train;
+    let images = &TaskImages::new(&mnist.train, seed).train;
     let start = Instant::now();
     let training = tmm::Training {
         experiment,
@@ -190,12 +190,12 @@ pub fn run_robust(
     jobs: usize,
 ) -> Result<()> {
     let grid: Grid = experiment.options()?;
-    let drawn = Drawn::new(&mnist.train, seed);
+    let images = TaskImages::new(&mnist.train, seed);
     let missing = experiment.missing()?;
     let new = |pair: &Pair| !file.has(&pair.to_string(), seed);
     let pairs = Pair::all().into_iter().filter(new).collect();
     parallel::for_each(jobs, pairs, |pair: Pair| {
-        let task = RobustTask::new(pair, &drawn, &mnist.test);
+        let task = RobustTask::new(pair, &images, &mnist.test);
         let run = task.run(&grid, &missing, seed)?;
         report_and_add(experiment, run, file)
     })
@@ -217,11 +217,11 @@ struct RobustTask {
 }
 
 impl RobustTask {
-    fn new(pair: Pair, drawn: &Drawn, test: &Images) -> Self {
+    fn new(pair: Pair, images: &TaskImages, test: &Images) -> Self {
         Self {
             pair,
-            train: pair.of(&drawn.train),
-            chosen_by: pair.of(&drawn.chosen_by),
+            train: pair.of(&images.train),
+            chosen_by: pair.of(&images.chosen_by),
             test: pair.of(test),
         }
     }
@@ -331,7 +331,7 @@ mod tests {
     use sumout_data::layout::Split;
 
     #[test]
-    fn draws() {
+    fn training_images_differ_by_seed() {
         let train = Images::read(sumout_data::digits::NAME, Split::Train).unwrap();
         // 5,000 images have about 500 of a digit: 1,000 kept would leave none, so each is there
         // four times.
@@ -340,10 +340,10 @@ mod tests {
                 .map(|i| i / 4)
                 .collect::<Vec<_>>(),
         );
-        let Drawn {
+        let TaskImages {
             train: drawn,
             chosen_by,
-        } = Drawn::new(&train, 1);
+        } = TaskImages::new(&train, 1);
         for digit in 0..DIGITS {
             let count = |images: &Images| {
                 images
@@ -354,8 +354,8 @@ mod tests {
             };
             assert_eq!((count(&drawn), count(&chosen_by)), (TRAINED_ON, CHOSEN_BY));
         }
-        assert_eq!(drawn.values, Drawn::new(&train, 1).train.values);
-        let other = Drawn::new(&train, 2);
+        assert_eq!(drawn.values, TaskImages::new(&train, 1).train.values);
+        let other = TaskImages::new(&train, 2);
         assert_ne!(drawn.values, other.train.values);
         assert_eq!(chosen_by.values, other.chosen_by.values);
         let pair = Pair {
@@ -367,7 +367,7 @@ mod tests {
         assert!(pair.labels.iter().all(|label| [3, 7].contains(label)));
     }
 
-    /// A digit that is always told from the others, and nine that are guessed to be the smaller of
+    /// A digit that is always recognized, and nine that are guessed to be the smaller of
     /// two: each of the 9 pairs with 0 is 100, each of the 36 others 50.
     #[test]
     fn averaged_over_pairs() {

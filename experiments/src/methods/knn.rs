@@ -97,10 +97,10 @@ mod tests {
                 all[..5]
                     .iter()
                     .for_each(|&(_, label)| votes[label as usize] += 1);
-                let most = *votes.iter().max().unwrap();
+                let max = *votes.iter().max().unwrap();
                 assert_eq!(
                     vote(&classes),
-                    votes.iter().position(|&count| count == most).unwrap(),
+                    votes.iter().position(|&count| count == max).unwrap(),
                     "{missing}"
                 );
             }

@@ -266,14 +266,14 @@ mod tests {
             },
         ] {
             let best = robust.train(&rows, &classes).unwrap();
-            let least = worst_loss(&best, robust.deleted, &rows, &classes);
+            let min = worst_loss(&best, robust.deleted, &rows, &classes);
             for step in [1.0, 0.1, 0.01].repeat(300) {
                 let mut near = best.clone();
                 near.bias += step * random.normal();
                 near.weights.iter_mut().for_each(|w| {
                     *w = (*w + step * random.normal()).clamp(-robust.bound, robust.bound);
                 });
-                assert!(worst_loss(&near, robust.deleted, &rows, &classes) > least - 1e-5);
+                assert!(worst_loss(&near, robust.deleted, &rows, &classes) > min - 1e-5);
             }
         }
     }

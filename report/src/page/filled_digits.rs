@@ -85,12 +85,12 @@ fn tile(picture: &Picture, words: &str, caption: &str) -> Result<String> {
 fn bars(posterior: &[f64], label: usize) -> String {
     const STEP: f64 = 15.0;
     const TALL: f64 = 62.0;
-    let (wide, floor) = (STEP * posterior.len() as f64, TALL + 4.0);
+    let (width, floor) = (STEP * posterior.len() as f64, TALL + 4.0);
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {wide} {}\" role=\"img\" aria-label=\"class probabilities\">",
+        "<svg viewBox=\"0 0 {width} {}\" role=\"img\" aria-label=\"class probabilities\">",
         floor + 16.0
     );
-    let _ = write!(svg, "<path class=\"grid\" d=\"M0 {floor}H{wide}\"/>");
+    let _ = write!(svg, "<path class=\"grid\" d=\"M0 {floor}H{width}\"/>");
     for (class, p) in posterior.iter().enumerate() {
         let (left, high) = (STEP * class as f64, (TALL * p).max(1.0));
         let is_true = if class == label {

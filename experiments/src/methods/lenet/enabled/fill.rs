@@ -81,7 +81,7 @@ pub fn means(rows: &[f32]) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    /// A patch lies where the convolution would see it, and holes are filled as asked.
+    /// A patch has the pixels that the convolution sees, and holes are filled.
     #[test]
     fn patches_and_fills() {
         let mut row: Vec<f32> = (0..PIXELS).map(|i| (i % 251) as f32).collect();
