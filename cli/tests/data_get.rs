@@ -388,7 +388,7 @@ fn list_and_get_as_typed() {
     mnist           60000 + 10000   not on this machine    handwritten digits, 28×28 grey (Yann LeCun and Corinna Cortes, commonly given as CC BY-SA 3.0)
     fashion-mnist   60000 + 10000   not on this machine    articles of clothing, 28×28 grey (Zalando SE, MIT)
 
-    `sumout data get NAME` fetches one; `--data NAME` uses it.
+    `sumout data get NAME` downloads one; `--data NAME` uses it.
     ");
     insta::assert_snapshot!(shown(&sumout(&["data", "get", "letters"], home.path(), &[]), home.path(), ""), @r"
     exit 2

@@ -11,27 +11,31 @@ fn root() -> PathBuf {
         .to_path_buf()
 }
 
+/// All Markdown of the root and of some folders, with the folders in them.
 fn pages() -> Vec<(PathBuf, String)> {
-    let folders = [
-        root(),
-        root().join("docs"),
-        root().join("data/digits"),
-        root().join("python"),
-        root().join("experiments"),
-    ];
-    let files = folders
-        .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).unwrap())
-        .map(|entry| entry.unwrap().path());
-    let pages = files.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
-    let pages: Vec<_> = pages
-        .map(|path| (path.clone(), std::fs::read_to_string(&path).unwrap()))
-        .collect();
+    let mut pages = Vec::new();
+    add_pages(&root(), false, &mut pages);
+    for folder in ["docs", "data/digits", "experiments"] {
+        add_pages(&root().join(folder), true, &mut pages);
+    }
+    add_pages(&root().join("python"), false, &mut pages);
     assert!(pages.len() >= 7, "{}", pages.len());
     pages
 }
 
-/// What stands between single backquotes, fenced blocks left out.
+fn add_pages(folder: &Path, deep: bool, pages: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && deep {
+            add_pages(&path, deep, pages);
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            pages.push((path, text));
+        }
+    }
+}
+
+/// The text between single backquotes, without fenced blocks.
 fn quoted(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut spans = Vec::new();

@@ -1,22 +1,24 @@
-//! Results: `experiments/results/NAME.json`, written anew after every run, so that an experiment that was stopped goes
-//! on with what is left.
+//! Result files: `results/NAME.json`, written again after every run, so that an experiment that was
+//! stopped continues where it was.
 
-use crate::plan::{Method, Plan};
+use crate::experiment::{Experiment, Method};
+use crate::inputs::test_masks;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sumout_data::model_files;
 
-/// What is known of an experiment.
+/// The contents of a result file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Of its plan.
+    /// The name of the experiment.
     pub name: String,
-    /// What tables and curves call it.
+    /// The name in tables and curves.
     pub title: String,
     /// What was run.
     pub method: Method,
@@ -24,38 +26,119 @@ pub struct Record {
     pub command: String,
     /// SHA-256 of the data.
     pub data: String,
-    /// The plan as it was.
+    /// The plan at the time of the run.
     pub plan: Value,
-    /// All settings that followed from it, where the method says so.
+    /// All settings that follow from the plan, if the method reports them.
     pub settings: Value,
     /// Kinds of holes.
     pub columns: Vec<String>,
-    /// What came of it, in the order of rows and seeds.
+    /// The runs, in the order of rows and seeds.
     pub runs: Vec<Run>,
 }
 
 /// One seed of one row of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Tells rows apart where an experiment has several: what it was trained on, say.
+    /// Names the row if an experiment has several, for example by what it was trained on.
     #[serde(default)]
     pub row: String,
-    /// Of weights and whatever else the method draws.
+    /// Of weights and of all else that the method samples.
     pub seed: u64,
     /// Of the holes.
     pub mask_seed: u64,
-    /// Images learned from.
+    /// Training images.
     pub train: usize,
-    /// Images asked about, for each column.
+    /// Test images, for each column.
     pub test: usize,
-    /// Seconds of learning.
+    /// Seconds of training.
     pub train_seconds: f64,
-    /// Seconds of answering, all columns together.
+    /// Seconds of testing, all columns together.
     pub test_seconds: f64,
     /// What computed it.
     pub machine: String,
     /// In percent, one for each column.
     pub accuracies: Vec<f64>,
+}
+
+/// One row of a table with its runs, one for each seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// The name of the row; empty if the experiment has only one.
+    pub name: String,
+    /// One for each seed.
+    pub runs: Vec<&'a Run>,
+}
+
+/// A mean over seeds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation; none for one seed.
+    pub deviation: Option<f64>,
+}
+
+impl Record {
+    /// Whether it has all 16 columns of the paper.
+    pub fn is_whole(&self) -> bool {
+        self.columns == test_masks::all_texts()
+    }
+
+    /// Rows in the order of their runs.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows: Vec<Row<'_>> = Vec::new();
+        for run in &self.runs {
+            match rows.iter_mut().find(|row| row.name == run.row) {
+                Some(row) => row.runs.push(run),
+                None => rows.push(Row {
+                    name: run.row.clone(),
+                    runs: vec![run],
+                }),
+            }
+        }
+        rows
+    }
+
+    /// The title, and the name of the row if it has one.
+    pub fn title_of(&self, row: &str) -> String {
+        format!("{}{}", self.title, after_comma(row))
+    }
+}
+
+/// A row's name behind a comma, or nothing.
+pub fn after_comma(row: &str) -> String {
+    if row.is_empty() {
+        String::new()
+    } else {
+        format!(", {row}")
+    }
+}
+
+/// All seeds, each once.
+pub fn seeds(runs: &[Run]) -> Vec<u64> {
+    let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds
+}
+
+/// The mean of one column over seeds.
+pub fn spread(runs: &[&Run], column: usize) -> Spread {
+    let n = runs.len() as f64;
+    let mean = runs.iter().map(|run| run.accuracies[column]).sum::<f64>() / n;
+    let squared = |run: &&Run| (run.accuracies[column] - mean).powi(2);
+    let squares: f64 = runs.iter().map(squared).sum();
+    let deviation = (runs.len() > 1).then(|| (squares / (n - 1.0)).sqrt());
+    Spread { mean, deviation }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.deviation {
+            Some(deviation) => write!(f, "{:.2} ± {deviation:.2}", self.mean),
+            None => write!(f, "{:.2}", self.mean),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -76,31 +159,32 @@ impl Run {
     }
 }
 
-/// A record that is being written.
-pub struct Book {
+/// The result file of an experiment that is running.
+pub struct ResultFile {
     path: PathBuf,
     record: Mutex<Record>,
 }
 
-impl Book {
-    /// Goes on with what is there, if it came of the same plan and data.
+impl ResultFile {
+    /// Continues with the file that is there, if it has the same plan and data. `again` starts
+    /// over.
     pub fn open(
-        folder: &Path,
-        plan: &Plan,
-        data: &str,
+        experiment: &Experiment,
+        checksum: &str,
         command: String,
         again: bool,
     ) -> Result<Self> {
-        let path = folder.join("results").join(format!("{}.json", plan.name));
+        let folder = &experiment.results;
+        let path = folder.join(format!("{}.json", experiment.name));
         let fresh = Record {
-            name: plan.name.clone(),
-            title: plan.title.clone(),
-            method: plan.method,
+            name: experiment.name.clone(),
+            title: experiment.title.clone(),
+            method: experiment.method,
             command,
-            data: data.into(),
-            plan: serde_json::to_value(plan)?,
+            data: checksum.into(),
+            plan: serde_json::to_value(experiment)?,
             settings: Value::Null,
-            columns: plan.columns.clone(),
+            columns: experiment.columns.clone(),
             runs: Vec::new(),
         };
         let old = if path.exists() && !again {
@@ -109,22 +193,20 @@ impl Book {
             None
         };
         let old = old.filter(|old| old.plan == fresh.plan && old.data == fresh.data);
-        fs::create_dir_all(folder.join("results"))?;
+        fs::create_dir_all(folder)?;
         Ok(Self {
             path,
             record: Mutex::new(old.unwrap_or(fresh)),
         })
     }
 
-    /// Whether this was run before.
+    /// Whether the file has this run.
     pub fn has(&self, row: &str, seed: u64) -> bool {
-        self.record()
-            .runs
-            .iter()
-            .any(|run| run.row == row && run.seed == seed)
+        let runs = &self.record().runs;
+        runs.iter().any(|run| run.row == row && run.seed == seed)
     }
 
-    /// What followed from the plan.
+    /// All settings that follow from the plan.
     pub fn set_settings(&self, settings: Value) {
         self.record().settings = settings;
     }
@@ -136,24 +218,22 @@ impl Book {
         record
             .runs
             .sort_by(|a, b| (&a.row, a.seed).cmp(&(&b.row, b.seed)));
-        model_files::save(
-            &self.path,
-            (serde_json::to_string_pretty(&*record)? + "\n").as_bytes(),
-        )
+        let text = serde_json::to_string_pretty(&*record)? + "\n";
+        model_files::save(&self.path, text.as_bytes())
     }
 
-    /// A file beside the results, of this experiment.
+    /// A file of this experiment beside the results.
     #[cfg_attr(
         not(feature = "networks"),
-        allow(dead_code, reason = "nets are kept there")
+        allow(dead_code, reason = "unfinished nets are saved there")
     )]
     pub fn beside(&self, name: &str) -> PathBuf {
         let own = self.path.file_stem().unwrap_or_default().to_string_lossy();
         self.path.with_file_name(format!("{own}-{name}"))
     }
 
-    /// Keeps a model beside the results; it stays out of the repository.
-    pub fn keep(&self, model: &[u8]) -> Result<()> {
+    /// Saves a model beside the results; it stays out of the repository.
+    pub fn save_model(&self, model: &[u8]) -> Result<()> {
         model_files::save(&self.path.with_extension("sumout"), model)
     }
 
@@ -162,7 +242,20 @@ impl Book {
     }
 }
 
-/// Reads a record.
+/// All result files of a folder, by name.
+pub fn records(folder: &Path) -> Result<Vec<Record>> {
+    let results = folder.join("results");
+    let cannot_read = || format!("cannot read {}", results.display());
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(&results).with_context(cannot_read)? {
+        paths.push(entry?.path());
+    }
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
+}
+
+/// Reads a result file.
 pub fn read(path: &Path) -> Result<Record> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -177,29 +270,25 @@ pub fn seconds(time: Duration) -> f64 {
 /// This machine in words.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let name = line_of(Path::new("/proc/cpuinfo"), "model name")
+    let name = value_in_file(Path::new("/proc/cpuinfo"), "model name")
         .unwrap_or_else(|| "an unknown processor".into());
     format!("{cores} cores of {name}")
 }
 
-/// Its first GPU in words.
+/// The first GPU in words.
 pub fn gpu() -> String {
-    let cards = fs::read_dir("/proc/driver/nvidia/gpus")
-        .into_iter()
+    let folders = fs::read_dir("/proc/driver/nvidia/gpus").into_iter();
+    folders
         .flatten()
-        .flatten();
-    let name = cards
-        .filter_map(|card| line_of(&card.path().join("information"), "Model"))
-        .next();
-    name.unwrap_or_else(|| "a GPU".into())
+        .flatten()
+        .find_map(|gpu| value_in_file(&gpu.path().join("information"), "Model"))
+        .unwrap_or_else(|| "a GPU".into())
 }
 
-/// What stands behind the colon of the line that begins so.
-fn line_of(path: &Path, begins: &str) -> Option<String> {
+/// The text behind the colon of the line that begins with `key`.
+fn value_in_file(path: &Path, key: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
-    let (_, value) = text
-        .lines()
-        .find(|line| line.starts_with(begins))?
-        .split_once(':')?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    let (_, value) = line.split_once(':')?;
     Some(value.trim().to_owned())
 }

@@ -1,4 +1,4 @@
-//! The demo's table: how many of the test images each method gets right, by what is missing.
+//! The demo's table: the accuracy of each method, by what is missing.
 
 use crate::baselines::Neighbours;
 use anyhow::Result;
@@ -8,16 +8,16 @@ use sumout::masks::{Grid, Missing};
 use sumout::queries::shifts;
 use sumout_data::layout::Table;
 
-/// The methods, best first. "KNN" is the five nearest training images by the pixels that are seen.
+/// The methods, best first. "KNN" is the five nearest training images, by the observed pixels.
 pub const METHODS: [&str; 3] = ["Sumout", "KNN", "mean fill + KNN"];
 
 /// Probabilities that a pixel is missing.
 pub const IID: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 
-/// Widths of the squares that are missing; one, two and three of each.
+/// Widths of missing squares; one, two or three squares of each.
 pub const WIDTHS: [usize; 3] = [7, 11, 15];
 
-/// What is asked: first i.i.d., then squares.
+/// All kinds of holes: first i.i.d., then squares.
 pub fn kinds() -> Vec<Missing> {
     let squares = WIDTHS
         .iter()
@@ -33,7 +33,7 @@ pub fn kinds() -> Vec<Missing> {
 pub struct Score {
     /// What is missing.
     pub missing: Missing,
-    /// Images asked about.
+    /// Test images.
     pub images: usize,
     /// How many each of [`METHODS`] got right.
     pub right: [usize; METHODS.len()],
@@ -46,7 +46,8 @@ impl Score {
     }
 }
 
-/// Asks all methods about the test images with these holes. Sumout sums the log scores of nine shifts, as the paper does.
+/// Tests all methods on images with these holes. Sumout sums the log scores of nine shifts, as in
+/// the paper.
 pub fn score(
     missing: Missing,
     test: &Table,
@@ -55,11 +56,11 @@ pub fn score(
     neighbours: &Neighbours,
 ) -> Result<Score> {
     let mut rows = test.values.clone();
-    let (height, width) = test
-        .layout
-        .shape
-        .map_or((1, test.layout.width), |shape| (shape.height, shape.width));
-    missing.apply(&Grid::image(height, width, 1), &mut rows, 0, seed)?;
+    let grid = match test.layout.shape {
+        Some(shape) => Grid::image(shape.height, shape.width, 1),
+        None => Grid::image(1, test.layout.width, 1),
+    };
+    missing.apply(&grid, &mut rows, 0, seed)?;
     let scores = predictor.log_joint(predictor.model().rows(&rows)?, &shifts(1))?;
     let answers = [
         scores.argmax(),
@@ -67,21 +68,19 @@ pub fn score(
         neighbours.by_filled_in(&rows),
     ];
     let labels = test.labels.as_deref().unwrap_or_default();
-    let right = |answers: Vec<usize>| {
-        answers
-            .iter()
-            .zip(labels)
-            .filter(|(a, label)| **a as i64 == **label)
-            .count()
-    };
     Ok(Score {
         missing,
         images: test.rows(),
-        right: answers.map(right),
+        right: answers.map(|answers| count_right(&answers, labels)),
     })
 }
 
-/// What a column is called.
+fn count_right(answers: &[usize], labels: &[i64]) -> usize {
+    let pairs = answers.iter().zip(labels);
+    pairs.filter(|(a, label)| **a as i64 == **label).count()
+}
+
+/// The head of a column.
 pub fn name(missing: &Missing) -> String {
     match missing {
         Missing::Iid(p) if *p == 0.0 => "0".into(),
@@ -96,31 +95,35 @@ pub fn print(scores: &[Score], out: &mut impl Write) -> Result<()> {
     let images = scores.first().map_or(0, |score| score.images);
     writeln!(
         out,
-        "Accuracy in % on {images} test images, none of which was seen in training"
+        "Accuracy in % on {images} test images, which were not used in training"
     )?;
     let (iid, squares) = scores.split_at(IID.len().min(scores.len()));
-    for (title, part) in [
-        ("each pixel missing with probability", iid),
-        ("squares missing: 2×11² is two of 11×11", squares),
-    ] {
-        writeln!(out, "\n{title}")?;
-        let heads: String = part
-            .iter()
-            .map(|score| format!("{:>7}", name(&score.missing)))
-            .collect();
-        writeln!(out, "{:<15}{heads}", "")?;
-        for (method, label) in METHODS.iter().enumerate() {
-            let cells: String = part
-                .iter()
-                .map(|score| format!("{:>7.1}", score.percent(method)))
-                .collect();
-            writeln!(out, "{label:<15}{cells}")?;
-        }
-    }
+    print_part("each pixel missing with probability", iid, out)?;
+    print_part("squares missing: 2×11² is two of 11×11", squares, out)?;
     writeln!(
         out,
-        "\nSumout adds up its log scores of nine shifts by up to a pixel (`--shifts 1`)."
+        "\nSumout sums its log scores over nine shifts, by up to one pixel (`--shifts 1`)."
     )?;
+    Ok(())
+}
+
+fn print_part(title: &str, scores: &[Score], out: &mut impl Write) -> Result<()> {
+    writeln!(out, "\n{title}")?;
+    let head = |score: &Score| format!("{:>7}", name(&score.missing));
+    writeln!(
+        out,
+        "{:<15}{}",
+        "",
+        scores.iter().map(head).collect::<String>()
+    )?;
+    for (method, label) in METHODS.iter().enumerate() {
+        let cell = |score: &Score| format!("{:>7.1}", score.percent(method));
+        writeln!(
+            out,
+            "{label:<15}{}",
+            scores.iter().map(cell).collect::<String>()
+        )?;
+    }
     Ok(())
 }
 

@@ -1,51 +1,62 @@
-//! What Sumout is compared with: the five nearest training images, by the pixels that are seen, or by all pixels after
-//! the missing ones were filled with the training mean.
+//! The baselines of the demo: the five nearest training images, by the observed pixels, or by all
+//! pixels after the missing ones were filled with the training mean.
 //!
 //! ```text
-//! seen pixels   d(x, t) = Σ_{i seen} (x_i − t_i)²
-//! mean          d(x, t) = Σ_i (x̂_i − t_i)²            x̂_i = x_i where seen, else the mean of pixel i
+//! observed pixels   d(x, t) = Σ_{i observed} (x_i − t_i)²
+//! mean              d(x, t) = Σ_i (x̂_i − t_i)²        x̂_i = x_i if observed, else the mean of pixel i
 //! ```
 //!
-//! Pixels are whole numbers from 0 to 255, so distances are exact. They are added up from the pixels that vary most to
-//! those that vary least, and given up once they are too large to matter: three times as fast as adding all.
+//! Pixels are whole numbers from 0 to 255, so distances are exact. A sum starts with the pixels
+//! that vary most, and stops when it is too large to matter: three times as fast as adding all
+//! pixels.
 
 use rayon::prelude::*;
 
-/// k.
+/// The number of neighbours.
 const K: usize = 5;
 
-/// Training images that stay in the cache while a task asks all its images about them.
+/// Training images that stay in the cache while a task compares all its images with them.
 const TILE: usize = 64;
 
-/// Images of one task.
+/// Images per task.
 const TASK: usize = 32;
 
-/// Pixels that are added before looking whether the distance still matters.
+/// Pixels that are added before each check whether the distance still matters.
 const STRETCH: usize = 112;
 
 /// The training images.
 pub struct Neighbours {
-    order: Vec<usize>, // (width): pixels, those that vary most first; all rows below are in this order
+    order: Vec<usize>, // (width): pixels, those that vary most first; the order of all rows below
     images: Vec<i16>,  // (n, width)
     labels: Vec<usize>,
     mean: Vec<i16>, // (width)
 }
 
-/// The nearest so far, nearest first: squared distance and number of the image.
-type Nearest = [(i32, usize); K];
+/// A training image; of two at the same distance, the first is nearer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Neighbour {
+    distance: i32, // squared
+    image: usize,
+}
+
+/// The nearest so far, nearest first.
+type Nearest = [Neighbour; K];
+
+/// Before any image was compared.
+const NOBODY: Neighbour = Neighbour {
+    distance: i32::MAX,
+    image: usize::MAX,
+};
 
 impl Neighbours {
     /// From images (n, width) of whole numbers from 0 to 255, and their classes.
     pub fn new(values: &[f32], labels: &[i64], width: usize) -> Self {
         let (mut sums, mut squares) = (vec![0.0; width], vec![0.0; width]);
         for image in values.chunks_exact(width) {
-            sums.iter_mut()
-                .zip(image)
-                .for_each(|(sum, &x)| *sum += f64::from(x));
-            squares
-                .iter_mut()
-                .zip(image)
-                .for_each(|(sum, &x)| *sum += f64::from(x) * f64::from(x));
+            for (i, &x) in image.iter().enumerate() {
+                sums[i] += f64::from(x);
+                squares[i] += f64::from(x) * f64::from(x);
+            }
         }
         let n = labels.len() as f64;
         let variance = |i: usize| squares[i] / n - (sums[i] / n).powi(2);
@@ -65,22 +76,17 @@ impl Neighbours {
         }
     }
 
-    /// The class of every row (n, width), NaN where missing, by distances over the pixels that are seen.
+    /// The class of every row (n, width), NaN where missing, by distances over the observed pixels.
     pub fn by_seen_pixels(&self, rows: &[f32]) -> Vec<usize> {
-        self.classes_by_seen_pixels(rows)
-            .iter()
-            .map(|classes| vote(classes))
-            .collect()
+        votes(&self.classes_by_seen_pixels(rows))
     }
 
     /// The classes of every row's neighbours, the nearest first.
     pub fn classes_by_seen_pixels(&self, rows: &[f32]) -> Vec<Vec<usize>> {
         let rows = self.ordered(rows);
-        let seen = rows
-            .iter()
-            .map(|x| if x.is_nan() { 0 } else { -1 })
-            .collect(); // −1 is all bits
-        self.neighbours(rows.iter().map(|&x| x as i16).collect(), seen) // NaN becomes 0, and is not looked at
+        let all_bits = |x: &f32| if x.is_nan() { 0 } else { -1 };
+        let seen = rows.iter().map(all_bits).collect();
+        self.neighbours(rows.iter().map(|&x| x as i16).collect(), seen) // NaN becomes 0 and is masked
     }
 
     /// The same by distances over all pixels, the missing ones filled with their mean.
@@ -92,10 +98,7 @@ impl Neighbours {
             .zip(self.mean.iter().cycle())
             .map(fill)
             .collect();
-        self.neighbours(filled, vec![-1; rows.len()])
-            .iter()
-            .map(|classes| vote(classes))
-            .collect()
+        votes(&self.neighbours(filled, vec![-1; rows.len()]))
     }
 
     fn ordered(&self, rows: &[f32]) -> Vec<f32> {
@@ -107,20 +110,20 @@ impl Neighbours {
     fn neighbours(&self, rows: Vec<i16>, seen: Vec<i16>) -> Vec<Vec<usize>> {
         let task = TASK * self.order.len();
         let tasks = rows.par_chunks(task).zip(seen.par_chunks(task));
-        let classes = |near: Nearest| {
-            near.iter()
-                .filter_map(|&(_, image)| self.labels.get(image).copied())
-                .collect()
-        };
-        tasks
-            .flat_map_iter(|(rows, seen)| self.nearest(rows, seen).into_iter().map(classes))
-            .collect()
+        let nearest = tasks.flat_map_iter(|(rows, seen)| self.nearest(rows, seen));
+        nearest.map(|near| self.classes_of(&near)).collect()
     }
 
-    /// The nearest of every row; of equally near ones, those that come first.
+    /// With fewer than k training images, some places are empty.
+    fn classes_of(&self, nearest: &Nearest) -> Vec<usize> {
+        let labels = nearest.iter().filter_map(|n| self.labels.get(n.image));
+        labels.copied().collect()
+    }
+
+    /// The nearest of every row; of equally near ones, the first.
     fn nearest(&self, rows: &[i16], seen: &[i16]) -> Vec<Nearest> {
         let width = self.order.len();
-        let mut all = vec![[(i32::MAX, usize::MAX); K]; rows.len() / width];
+        let mut all = vec![[NOBODY; K]; rows.len() / width];
         for (tile, images) in self.images.chunks(TILE * width).enumerate() {
             for ((row, seen), nearest) in rows
                 .chunks_exact(width)
@@ -128,8 +131,9 @@ impl Neighbours {
                 .zip(&mut all)
             {
                 for (i, image) in images.chunks_exact(width).enumerate() {
-                    if let Some(distance) = distance(row, seen, image, nearest[K - 1].0) {
-                        insert(nearest, (distance, tile * TILE + i));
+                    if let Some(distance) = distance(row, seen, image, nearest[K - 1].distance) {
+                        let image = tile * TILE + i;
+                        insert(nearest, Neighbour { distance, image });
                     }
                 }
             }
@@ -138,21 +142,24 @@ impl Neighbours {
     }
 }
 
-/// The class that most neighbours have; of equally frequent ones, that of the nearest.
-fn vote(classes: &[usize]) -> usize {
-    let votes = |class: usize| classes.iter().filter(|&&other| other == class).count();
-    let better = |best: usize, class: usize| {
-        if votes(class) > votes(best) {
-            class
-        } else {
-            best
-        }
-    };
-    classes.iter().copied().reduce(better).unwrap_or(0)
+fn votes(rows: &[Vec<usize>]) -> Vec<usize> {
+    rows.iter().map(|classes| vote(classes)).collect()
 }
 
-/// Σ (x − t)² over the seen pixels, or `None` if that is not below `limit`. In a form that compilers turn into
-/// multiply-adds of 16-bit vectors.
+/// The most frequent class; of equally frequent ones, that of the nearest image.
+fn vote(classes: &[usize]) -> usize {
+    let count = |class: usize| classes.iter().filter(|&&other| other == class).count();
+    let mut best = classes.first().copied().unwrap_or(0);
+    for &class in classes {
+        if count(class) > count(best) {
+            best = class;
+        }
+    }
+    best
+}
+
+/// Σ (x − t)² over the observed pixels, or `None` if that is not below `limit`. Written so that
+/// compilers use multiply-adds of 16-bit vectors.
 fn distance(row: &[i16], seen: &[i16], image: &[i16], limit: i32) -> Option<i32> {
     let mut sum = 0;
     for ((row, seen), image) in row
@@ -173,8 +180,8 @@ fn distance(row: &[i16], seen: &[i16], image: &[i16], limit: i32) -> Option<i32>
     Some(sum)
 }
 
-/// Puts one in the place of the last and sorts it in.
-fn insert(nearest: &mut Nearest, candidate: (i32, usize)) {
+/// Replaces the last one, and moves the new one to its place.
+fn insert(nearest: &mut Nearest, candidate: Neighbour) {
     nearest[K - 1] = candidate;
     for i in (1..K).rev() {
         if nearest[i] < nearest[i - 1] {
@@ -201,10 +208,10 @@ mod tests {
         all[..5]
             .iter()
             .for_each(|&(_, i)| votes[labels[i] as usize] += 1);
-        let most = votes.iter().max().unwrap();
+        let max = votes.iter().max().unwrap();
         all.iter()
             .map(|&(_, i)| labels[i] as usize)
-            .find(|&label| votes[label] == *most)
+            .find(|&label| votes[label] == *max)
             .unwrap()
     }
 

@@ -1,4 +1,4 @@
-//! Accuracy curves as SVG, written by hand: two small charts, readable on a phone.
+//! Accuracy curves as SVG: two small charts, readable on a phone.
 
 use crate::accuracy::{IID, METHODS, Score, WIDTHS, name};
 use std::fmt::Write;
@@ -7,41 +7,40 @@ use sumout::masks::Missing;
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 40.0;
-const RIGHT: f64 = 74.0; // room for the names of the lines
+const RIGHT: f64 = 74.0; // space for the names of the lines
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 50.0;
 
-/// Names of lines must be this far apart to be read.
+/// Names of lines must be this far apart to be readable.
 const NAME_HEIGHT: f64 = 17.0;
 
-/// And so must names of ticks.
+/// Names of ticks must be this far apart.
 const TICK_WIDTH: f64 = 28.0;
 
 /// Short names, at the end of the lines.
 const NAMES: [&str; METHODS.len()] = ["Sumout", "KNN", "mean fill"];
 
-/// Where points lie: shares of the width from left to right, and percents from 0 to 100, the same in every chart.
+/// Where points are: shares of the width from left to right, and percent from 0 to 100.
 #[derive(Clone, Debug)]
 pub struct Axes {
     shares: Vec<f64>,
 }
 
 impl Axes {
-    /// So many places, as far from each other.
+    /// This many places, at equal distances.
     pub fn even(slots: usize) -> Self {
+        let share = |slot: usize| (slot as f64 + 0.5) / slots as f64;
         Self {
-            shares: (0..slots)
-                .map(|slot| (slot as f64 + 0.5) / slots as f64)
-                .collect(),
+            shares: (0..slots).map(share).collect(),
         }
     }
 
-    /// Probabilities to scale, with room at both ends.
+    /// Probabilities to scale, with some space at both ends.
     pub fn to_scale(scores: &[Score]) -> Self {
-        const ROOM: f64 = 0.04;
+        const SPACE: f64 = 0.04;
         let share = |score: &Score| match score.missing {
-            Missing::Iid(p) => ROOM + (1.0 - 2.0 * ROOM) * p,
-            _ => ROOM,
+            Missing::Iid(p) => SPACE + (1.0 - 2.0 * SPACE) * p,
+            _ => SPACE,
         };
         Self {
             shares: scores.iter().map(share).collect(),
@@ -66,7 +65,7 @@ pub fn iid(scores: &[Score]) -> String {
         "Accuracy against the probability that a pixel is missing",
         axes,
     );
-    let mut free = 0.0; // left of it, names of ticks stand already
+    let mut free = 0.0; // the next name must be right of this
     for (slot, score) in scores.iter().enumerate() {
         if axes.x(slot) > free {
             text(
@@ -89,7 +88,7 @@ pub fn iid(scores: &[Score]) -> String {
     svg + "</svg>\n"
 }
 
-/// Accuracy against number and width of missing squares; one line for each width.
+/// Accuracy against number and width of missing squares; one line per width.
 pub fn squares(scores: &[Score]) -> String {
     let axes = &Axes::even(scores.len());
     let mut svg = start(
@@ -155,33 +154,14 @@ fn text(svg: &mut String, (x, y): (f64, f64), class: &str, words: &str) {
     );
 }
 
-/// The lines of all methods, Sumout on top, and their names where they end. Lines break between groups.
+/// The lines of all methods, Sumout on top, and their names at the end. Each group has its own
+/// line.
 fn lines(svg: &mut String, axes: &Axes, groups: &[&[Score]]) {
     for method in (0..METHODS.len()).rev() {
         let _ = writeln!(svg, "<g class=\"m{method}\">");
         let mut slot = 0;
         for group in groups {
-            let points = group
-                .iter()
-                .enumerate()
-                .map(|(i, score)| (axes.x(slot + i), axes.y(score.percent(method))));
-            let path: Vec<String> = points
-                .clone()
-                .map(|(x, y)| format!("{x:.1} {y:.1}"))
-                .collect();
-            let _ = writeln!(svg, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
-            for ((x, y), score) in points.zip(*group) {
-                let words = format!(
-                    "{}, {} missing: {:.1} %",
-                    METHODS[method],
-                    name(&score.missing),
-                    score.percent(method)
-                );
-                let _ = writeln!(
-                    svg,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{words}</title></circle>"
-                );
-            }
+            line(svg, axes, slot, group, method);
             slot += group.len();
         }
         svg.push_str("</g>\n");
@@ -189,17 +169,36 @@ fn lines(svg: &mut String, axes: &Axes, groups: &[&[Score]]) {
     let Some(last) = groups.last().and_then(|group| group.last()) else {
         return;
     };
-    let ends: Vec<f64> = (0..METHODS.len())
-        .map(|method| axes.y(last.percent(method)))
-        .collect();
-    for (method, y) in spread(&ends).into_iter().enumerate() {
+    let end = |method: usize| axes.y(last.percent(method));
+    let ends: Vec<f64> = (0..METHODS.len()).map(end).collect();
+    for (method, y) in moved_apart(&ends).into_iter().enumerate() {
         let at = (axes.x(axes.shares.len() - 1) + 10.0, y + 4.0);
         text(svg, at, &format!("name m{method}"), NAMES[method]);
     }
 }
 
-/// Moves names apart that would overlap, as little as possible from the top down, and not below the chart.
-fn spread(wanted: &[f64]) -> Vec<f64> {
+/// One line with its points, from a slot on.
+fn line(svg: &mut String, axes: &Axes, first: usize, scores: &[Score], method: usize) {
+    let (mut path, mut points) = (Vec::new(), String::new());
+    for (i, score) in scores.iter().enumerate() {
+        let (x, y, p) = (
+            axes.x(first + i),
+            axes.y(score.percent(method)),
+            score.percent(method),
+        );
+        let words = format!("{}, {} missing", METHODS[method], name(&score.missing));
+        path.push(format!("{x:.1} {y:.1}"));
+        let _ = writeln!(
+            points,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\"><title>{words}: {p:.1} %</title></circle>"
+        );
+    }
+    let _ = writeln!(svg, "<path class=\"line\" d=\"M{}\"/>", path.join("L"));
+    svg.push_str(&points);
+}
+
+/// Moves names apart that would overlap, from the top down, but not below the chart.
+fn moved_apart(wanted: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
     let mut placed = wanted.to_vec();
@@ -214,33 +213,27 @@ fn spread(wanted: &[f64]) -> Vec<f64> {
     placed
 }
 
-/// The table's numbers, one row for each kind of holes.
+/// The numbers as a table, one row per kind of holes.
 pub fn table(scores: &[Score]) -> String {
     let first = if scores.len() == IID.len() {
         "share missing"
     } else {
         "squares missing"
     };
-    let heads: String = METHODS
-        .iter()
-        .enumerate()
-        .map(|(m, name)| format!("<th class=\"m{m}\">{name}</th>"))
-        .collect();
+    let head = |(m, name): (usize, &&str)| format!("<th class=\"m{m}\">{name}</th>");
+    let heads: String = METHODS.iter().enumerate().map(head).collect();
     let mut html = format!("<table><thead><tr><th>{first}</th>{heads}</tr></thead><tbody>\n");
     for score in scores {
-        let best = score.right.iter().max();
-        let cell = |method: usize| {
-            let class = if Some(&score.right[method]) == best {
-                " class=\"best\""
-            } else {
-                ""
-            };
-            format!("<td{class}>{:.1}</td>", score.percent(method))
-        };
-        let cells: String = (0..METHODS.len()).map(cell).collect();
+        let cells: String = (0..METHODS.len()).map(|m| cell(score, m)).collect();
         let _ = writeln!(html, "<tr><th>{}</th>{cells}</tr>", name(&score.missing));
     }
     html + "</tbody></table>\n"
+}
+
+fn cell(score: &Score, method: usize) -> String {
+    let is_best = Some(&score.right[method]) == score.right.iter().max();
+    let class = if is_best { " class=\"best\"" } else { "" };
+    format!("<td{class}>{:.1}</td>", score.percent(method))
 }
 
 #[cfg(test)]
@@ -305,11 +298,11 @@ mod tests {
 
     #[test]
     fn names_do_not_overlap() {
-        assert_eq!(spread(&[100.0, 50.0, 200.0]), [100.0, 50.0, 200.0]);
-        assert_eq!(spread(&[100.0, 101.0, 99.0]), [116.0, 133.0, 99.0]);
+        assert_eq!(moved_apart(&[100.0, 50.0, 200.0]), [100.0, 50.0, 200.0]);
+        assert_eq!(moved_apart(&[100.0, 101.0, 99.0]), [116.0, 133.0, 99.0]);
         let low = HEIGHT - BOTTOM;
         assert_eq!(
-            spread(&[low, low, low - 1.0]),
+            moved_apart(&[low, low, low - 1.0]),
             [low - NAME_HEIGHT, low, low - 2.0 * NAME_HEIGHT]
         );
     }

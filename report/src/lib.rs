@@ -1,4 +1,4 @@
-//! Pictures, charts and the page of a report, and the baselines that it compares with.
+//! Pictures, charts and the page of the demo's report, and the baselines that it compares with.
 //!
 //! Modules stand in the order in which they use each other.
 
@@ -7,6 +7,6 @@ pub mod baselines;
 pub mod accuracy;
 pub mod chart;
 pub mod gallery;
-pub mod neurons;
-pub mod strip;
+pub mod neuron_states;
+pub mod readme_picture;
 pub mod page;

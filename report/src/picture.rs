@@ -1,6 +1,8 @@
-//! Small pictures of digits: ink where a pixel was seen, hatched where it is missing, blue where the model filled it in.
+//! Small pictures of digits: observed pixels are ink, missing pixels are striped, and pixels from
+//! the model are blue.
 //!
-//! All colours are chosen for white paper and carry their opacity, so that a page can turn them for dark paper.
+//! All colours are made for white paper and have an opacity, so that a page can invert them for
+//! dark paper.
 
 use anyhow::Result;
 use std::fmt::Write;
@@ -10,22 +12,22 @@ use sumout_data::formats::png::encode;
 /// Red, green, blue, opacity.
 pub type Colour = [u8; 4];
 
-/// What was seen, at full strength.
+/// An observed pixel of 255.
 const INK: [u8; 3] = [20, 24, 33];
 
-/// What the model filled in.
+/// A pixel from the model.
 const FILLED: [u8; 3] = [24, 86, 219];
 
-/// How unsure it is.
+/// Uncertainty.
 const UNSURE: [u8; 3] = [190, 60, 0];
 
-/// The two stripes of what is missing.
+/// The two stripes of missing pixels.
 const MISSING: [Colour; 2] = [[255, 214, 176, 255], [255, 190, 132, 255]];
 
-/// The standard deviation that is drawn at full strength, of numbers from 0 to 255.
+/// The standard deviation that has full opacity, for pixels from 0 to 255.
 const UNSURE_FULL: f32 = 128.0;
 
-/// A picture of 8 bits a channel.
+/// A picture of 8 bits per channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// Columns.
@@ -41,6 +43,19 @@ fn tinted(colour: [u8; 3], value: f32) -> Colour {
     [r, g, b, value.round().clamp(0.0, 255.0) as u8]
 }
 
+/// Stripes from lower left to upper right, two pixels wide.
+fn stripe(y: usize, x: usize) -> Colour {
+    MISSING[(x + y) / 2 % 2]
+}
+
+fn ink_or_stripe(value: f32, y: usize, x: usize) -> Colour {
+    if value.is_nan() {
+        stripe(y, x)
+    } else {
+        tinted(INK, value)
+    }
+}
+
 impl Picture {
     fn new(width: usize, pixels: Vec<Colour>) -> Self {
         Self {
@@ -52,11 +67,7 @@ impl Picture {
 
     /// Numbers from 0 to 255, NaN where missing.
     pub fn seen(row: &[f32], width: usize) -> Self {
-        let draw = |(i, &x): (usize, &f32)| match x.is_nan() {
-            // Stripes from lower left to upper right, two pixels wide.
-            true => MISSING[(i % width + i / width) / 2 % 2],
-            false => tinted(INK, x),
-        };
+        let draw = |(i, &x): (usize, &f32)| ink_or_stripe(x, i / width, i % width);
         Self::new(width, row.iter().enumerate().map(draw).collect())
     }
 
@@ -68,16 +79,11 @@ impl Picture {
 
     /// Standard deviations.
     pub fn unsure(variances: &[f32], width: usize) -> Self {
-        Self::new(
-            width,
-            variances
-                .iter()
-                .map(|v| tinted(UNSURE, 255.0 * v.sqrt() / UNSURE_FULL))
-                .collect(),
-        )
+        let draw = |v: &f32| tinted(UNSURE, 255.0 * v.sqrt() / UNSURE_FULL);
+        Self::new(width, variances.iter().map(draw).collect())
     }
 
-    /// What is drawn by the model alone, cut to what is not NaN.
+    /// Pixels from the model alone, cut to those that are not NaN.
     pub fn drawn(row: &[f32], width: usize) -> Self {
         let shown = |i: &usize| !row[*i].is_nan();
         let (ys, xs): (Vec<usize>, Vec<usize>) = (0..row.len())
@@ -87,26 +93,17 @@ impl Picture {
         let (Some(&top), Some(&bottom)) = (ys.iter().min(), ys.iter().max()) else {
             return Self::new(1, Vec::new());
         };
-        let (left, right) = (
-            xs.iter().min().map_or(0, |&x| x),
-            xs.iter().max().map_or(0, |&x| x),
-        );
+        let left = xs.iter().min().copied().unwrap_or(0);
+        let right = xs.iter().max().copied().unwrap_or(0);
         let cells = (top..=bottom).flat_map(|y| (left..=right).map(move |x| y * width + x));
-        Self::new(
-            right - left + 1,
-            cells.map(|i| tinted(FILLED, row[i])).collect(),
-        ) // NaN is drawn as 0
+        let pixels = cells.map(|i| tinted(FILLED, row[i])); // NaN is drawn as 0
+        Self::new(right - left + 1, pixels.collect())
     }
 
-    /// Where the numbers lie that are not NaN.
+    /// The place of the numbers that are not NaN.
     pub fn place(row: &[f32], width: usize) -> Self {
-        let draw = |x: &f32| {
-            if x.is_nan() {
-                tinted(INK, 16.0)
-            } else {
-                tinted(FILLED, 200.0)
-            }
-        };
+        let (outside, inside) = (tinted(INK, 16.0), tinted(FILLED, 200.0));
+        let draw = |x: &f32| if x.is_nan() { outside } else { inside };
         Self::new(width, row.iter().map(draw).collect())
     }
 

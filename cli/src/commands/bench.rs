@@ -1,4 +1,5 @@
-//! `sumout bench`: how fast this machine trains and scores a preset on random images, and what it could do at most.
+//! `sumout bench`: how fast this machine trains and scores a preset on random images, and its
+//! limit.
 
 use crate::options::device::DeviceArgs;
 use anyhow::{Context, Result};
@@ -19,34 +20,93 @@ use sumout_data::error::mistake;
 
 /// Measure how fast this machine trains and scores a preset
 ///
-/// Jobs: train (everything observed), train-preset (with the preset's random holes), score, and limit: the best rate of
-/// large matrix products with the engine's own kernel, in GFLOP/s.
+/// Jobs: train (nothing missing), train-preset (with the preset's random holes), score, and limit.
+/// The limit is the best rate of large matrix products with the engine's own kernel, in GFLOP/s.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Which model
+    /// Which preset
     #[arg(long, default_value = "mnist-ht")]
     preset: String,
-    /// So many times its components and channels
+    /// Multiply its components and channels by this number
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     wider: usize,
-    /// Rows of a batch
+    /// Rows per batch
     #[arg(long, value_name = "ROWS", default_value_t = 128)]
     batch: usize,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Rounds of each job, of which the fastest counts
+    /// Rounds per job; the fastest one counts
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Steps of a round
+    /// Steps per round
     #[arg(long, default_value_t = 20)]
     steps: usize,
-    /// Print a line of JSON for each job
+    /// Print one line of JSON per job
     #[arg(long)]
     json: bool,
 }
 
+/// Measures and prints.
+pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
+    let preset = widened(args)?;
+    check(args)?;
+    let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
+    let random = RandomImages::new(&preset, args.batch);
+    let mut reporter = Reporter {
+        args,
+        device,
+        edges: preset.structure.multiply_adds(),
+        out,
+    };
+    reporter.start(precision)?;
+    let holes = Settings {
+        batch: args.batch,
+        steps: 1_000_000,
+        ..preset.settings.clone()
+    };
+    let no_holes = Settings {
+        drop_inputs: 0.0,
+        drop_nodes: vec![],
+        shift: 0,
+        ..holes.clone()
+    };
+    if let Device::Cuda(ordinal) = device {
+        let on = (device, precision);
+        reporter.rows("train", train_on_gpu(args, &random, no_holes, on)?)?;
+        reporter.rows("train-preset", train_on_gpu(args, &random, holes, on)?)?;
+        return reporter.rows("score", score_on_gpu(args, &random, (ordinal, precision))?);
+    }
+    reporter.rows("train", train(args, &random, no_holes)?)?;
+    reporter.rows("train-preset", train(args, &random, holes)?)?;
+    reporter.rows("score", score(args, &random))?;
+    reporter.products("limit", &limit(args))
+}
+
+/// The preset, with more components and channels.
+fn widened(args: &Args) -> Result<Preset> {
+    let mut preset = preset(&args.preset)?;
+    for tree in &mut preset.structure.trees {
+        tree.components *= args.wider;
+        for level in &mut tree.levels {
+            level.channels *= args.wider;
+        }
+    }
+    preset.structure.check()?;
+    Ok(preset)
+}
+
+fn check(args: &Args) -> Result<()> {
+    if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
+        return Err(mistake(
+            "expected a batch from 1 to 65536 rows, and at least one round of one step",
+        ));
+    }
+    Ok(())
+}
+
+/// A line of JSON.
 #[derive(Serialize)]
-struct Line {
+struct BenchLine {
     peer: &'static str,
     job: &'static str,
     device: String,
@@ -59,87 +119,78 @@ struct Line {
     gflop_per_s: Option<f64>,
 }
 
-/// Measures and prints.
-pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
-    let mut preset = preset(&args.preset)?;
-    for tree in &mut preset.structure.trees {
-        tree.components *= args.wider;
-        tree.levels
-            .iter_mut()
-            .for_each(|level| level.channels *= args.wider);
-    }
-    preset.structure.check()?;
-    if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
-        return Err(mistake(
-            "expected a batch from 1 to 65536 rows, and at least one round of one step",
-        ));
-    }
-    let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
-    let edges = preset.structure.multiply_adds();
-    if !args.json {
-        let what = match device {
-            Device::Cpu => format!("{} threads", rayon::current_num_threads()),
-            Device::Cuda(_) => format!("{device} in {precision:?}"),
-        };
-        writeln!(out, "{} on {what}, batches of {}", args.preset, args.batch)?;
-    }
-    let mut say = |job, seconds: f64, products: Option<f64>| -> Result<()> {
-        let rate = |count: f64| (10.0 * count / seconds).round() / 10.0;
-        let line = Line {
-            peer: "sumout",
-            job,
-            device: device.to_string(),
-            batch: args.batch,
-            samples_per_s: products.is_none().then(|| rate(args.batch as f64)),
-            edges: products.is_none().then_some(edges),
-            gflop_per_s: products.map(|flops| rate(flops / 1e9)),
-        };
-        match (args.json, line.gflop_per_s) {
-            (true, _) => writeln!(out, "{}", serde_json::to_string(&line)?)?,
-            (false, Some(gflop_per_s)) => writeln!(out, "{job:<13} {gflop_per_s:>10.1} GFLOP/s")?,
-            (false, None) => {
-                writeln!(out, "{job:<13} {:>10.1} samples/s", rate(args.batch as f64))?
-            }
-        }
-        out.flush().context("standard output")
-    };
-    let random = RandomImages::new(&preset, args.batch);
-    let holes = Settings {
-        batch: args.batch,
-        steps: 1_000_000,
-        ..preset.settings.clone()
-    };
-    let open = Settings {
-        drop_inputs: 0.0,
-        drop_nodes: vec![],
-        shift: 0,
-        ..holes.clone()
-    };
-    if let Device::Cuda(ordinal) = device {
-        say(
-            "train",
-            train_on_card(args, &random, open, (device, precision))?,
-            None,
-        )?;
-        say(
-            "train-preset",
-            train_on_card(args, &random, holes, (device, precision))?,
-            None,
-        )?;
-        return say(
-            "score",
-            score_on_card(args, &random, (ordinal, precision))?,
-            None,
-        );
-    }
-    say("train", train(args, &random, open)?, None)?;
-    say("train-preset", train(args, &random, holes)?, None)?;
-    say("score", score(args, &random), None)?;
-    let (seconds, flops) = limit(args);
-    say("limit", seconds, Some(flops))
+/// Prints one line per job.
+struct Reporter<'a, W: Write> {
+    args: &'a Args,
+    device: Device,
+    edges: usize,
+    out: &'a mut W,
 }
 
-/// Images of noise, in bytes.
+impl<W: Write> Reporter<'_, W> {
+    /// The first line, for people.
+    fn start(&mut self, precision: Precision) -> Result<()> {
+        if self.args.json {
+            return Ok(());
+        }
+        let what = match self.device {
+            Device::Cpu => format!("{} threads", rayon::current_num_threads()),
+            Device::Cuda(_) => format!("{} in {precision:?}", self.device),
+        };
+        let (preset, batch) = (&self.args.preset, self.args.batch);
+        writeln!(self.out, "{preset} on {what}, batches of {batch}")?;
+        Ok(())
+    }
+
+    /// A job that goes through a batch in this many seconds.
+    fn rows(&mut self, job: &'static str, seconds: f64) -> Result<()> {
+        let rate = rate(self.args.batch as f64, seconds);
+        let line = BenchLine {
+            samples_per_s: Some(rate),
+            edges: Some(self.edges),
+            ..self.empty_line(job)
+        };
+        self.print(&line, &format!("{job:<13} {rate:>10.1} samples/s"))
+    }
+
+    /// A job of matrix products.
+    fn products(&mut self, job: &'static str, measured: &Measured) -> Result<()> {
+        let rate = rate(measured.flops / 1e9, measured.seconds);
+        let line = BenchLine {
+            gflop_per_s: Some(rate),
+            ..self.empty_line(job)
+        };
+        self.print(&line, &format!("{job:<13} {rate:>10.1} GFLOP/s"))
+    }
+
+    fn empty_line(&self, job: &'static str) -> BenchLine {
+        BenchLine {
+            peer: "sumout",
+            job,
+            device: self.device.to_string(),
+            batch: self.args.batch,
+            samples_per_s: None,
+            edges: None,
+            gflop_per_s: None,
+        }
+    }
+
+    fn print(&mut self, line: &BenchLine, text: &str) -> Result<()> {
+        if self.args.json {
+            writeln!(self.out, "{}", serde_json::to_string(line)?)?;
+        } else {
+            writeln!(self.out, "{text}")?;
+        }
+        self.out.flush().context("standard output")
+    }
+}
+
+/// Per second, to a tenth.
+fn rate(count: f64, seconds: f64) -> f64 {
+    (10.0 * count / seconds).round() / 10.0
+}
+
+/// Images of random bytes.
 struct RandomImages {
     model: Model,
     values: Vec<f32>,
@@ -174,7 +225,7 @@ impl RandomImages {
 
 /// Seconds of one call, in the fastest round.
 fn best_of(args: &Args, mut job: impl FnMut() -> Result<()>) -> Result<f64> {
-    (0..5.min(args.steps)).try_for_each(|_| job())?; // buffers are made, caches warm
+    (0..5.min(args.steps)).try_for_each(|_| job())?; // makes buffers and warms caches
     let mut best = f64::INFINITY;
     for _ in 0..args.rounds {
         let start = Instant::now();
@@ -207,35 +258,52 @@ fn score(args: &Args, random: &RandomImages) -> f64 {
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail
 }
 
-/// Seconds of a step on a GPU that has the data.
-fn train_on_card(
+/// Seconds per step on a GPU that has the data.
+fn train_on_gpu(
     args: &Args,
     random: &RandomImages,
     settings: Settings,
-    on: (Device, Precision),
+    (device, precision): (Device, Precision),
 ) -> Result<f64> {
     let mut trainer = random.trainer(settings)?;
-    trainer.use_device(on.0, on.1)?;
+    trainer.use_device(device, precision)?;
     trainer.report_every(args.steps);
-    let (mut start, mut best, mut rounds) = (Instant::now(), f64::INFINITY, 0);
-    trainer.run_with(|_, progress| {
-        if progress.step.is_multiple_of(args.steps) {
-            if rounds > 0 {
-                best = best.min(start.elapsed().as_secs_f64() / args.steps as f64);
+    let mut rounds = Rounds {
+        start: Instant::now(),
+        best: f64::INFINITY,
+        done: 0,
+    };
+    trainer.run_with(|_, progress| rounds.on_step(progress.step, args))?;
+    Ok(rounds.best)
+}
+
+/// Rounds of steps on a GPU. The first only warms up.
+struct Rounds {
+    start: Instant,
+    best: f64, // seconds per step
+    done: usize,
+}
+
+impl Rounds {
+    fn on_step(&mut self, step: usize, args: &Args) -> ControlFlow<()> {
+        if step.is_multiple_of(args.steps) {
+            if self.done > 0 {
+                let seconds = self.start.elapsed().as_secs_f64() / args.steps as f64;
+                self.best = self.best.min(seconds);
             }
-            (start, rounds) = (Instant::now(), rounds + 1);
+            self.start = Instant::now();
+            self.done += 1;
         }
-        if rounds > args.rounds {
+        if self.done > args.rounds {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
-    })?;
-    Ok(best)
+    }
 }
 
-/// Seconds of scoring one batch that lies on a GPU; scores stay there.
-fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> Result<f64> {
+/// Seconds for scoring a batch that is on a GPU already; scores stay there.
+fn score_on_gpu(args: &Args, random: &RandomImages, on: (usize, Precision)) -> Result<f64> {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
     let mut scoring = Scoring::new(
@@ -261,34 +329,49 @@ fn score_on_card(args: &Args, random: &RandomImages, on: (usize, Precision)) -> 
     Ok(seconds / args.steps as f64)
 }
 
-/// Seconds and operations of the fastest large product of the engine's own kernel: 2048 rows, 2048 channels out, and
-/// as many in, or fewer. Not the widest is the fastest everywhere, because the kernel keeps a panel of all channels in.
-fn limit(args: &Args) -> (f64, f64) {
-    const SIDE: usize = 2048;
-    const ROWS: usize = 256; // of a task, so that a panel is used often before the next one comes
+/// Time and operations of a matrix product.
+struct Measured {
+    seconds: f64,
+    flops: f64,
+}
+
+/// The fastest large product of the engine's own kernel: 2048 rows, 2048 channels out, and 256 to
+/// 2048 channels in. The deepest is not the fastest on every machine, because the kernel keeps a
+/// panel of all channels in.
+fn limit(args: &Args) -> Measured {
     let args = Args {
         steps: args.steps.min(5),
         ..args.clone()
     };
-    let arch = arch();
-    let measure = |depth: usize| {
-        let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)));
-        let (phi, mut psi) = (vec![0.5; SIDE * depth], vec![0.0; SIDE * SIDE]);
-        let measured = best_of(&args, || {
-            let rows = psi
-                .par_chunks_mut(ROWS * SIDE)
-                .zip(phi.par_chunks(ROWS * depth));
-            rows.for_each(|(psi, phi)| simplex.forward(arch, 0, ROWS, phi, psi));
-            Ok(())
-        });
-        (
-            measured.unwrap_or(f64::INFINITY),
-            2.0 * (SIDE * SIDE * depth) as f64,
-        ) // a product cannot fail
+    let mut best = Measured {
+        seconds: f64::INFINITY,
+        flops: 0.0,
     };
-    let rate = |&(seconds, flops): &(f64, f64)| flops / seconds;
-    let all = [256, 512, 1024, SIDE].map(measure);
-    all.into_iter()
-        .max_by(|a, b| rate(a).total_cmp(&rate(b)))
-        .unwrap_or((f64::INFINITY, 0.0))
+    for depth in [256, 512, 1024, SIDE] {
+        let measured = measure_product(&args, depth);
+        if measured.flops / measured.seconds >= best.flops / best.seconds {
+            best = measured;
+        }
+    }
+    best
+}
+
+/// Rows and channels out of the product.
+const SIDE: usize = 2048;
+
+fn measure_product(args: &Args, depth: usize) -> Measured {
+    const ROWS: usize = 256; // per task, so that a panel is used often before the next one comes
+    let arch = arch();
+    let simplex = Simplex::new(&Mixing::random(1, SIDE, depth, 1.0, (1, 0)));
+    let (phi, mut psi) = (vec![0.5; SIDE * depth], vec![0.0; SIDE * SIDE]);
+    let measured = best_of(args, || {
+        let inputs = phi.par_chunks(ROWS * depth);
+        let tasks = psi.par_chunks_mut(ROWS * SIDE).zip(inputs);
+        tasks.for_each(|(psi, phi)| simplex.forward(arch, 0, ROWS, phi, psi));
+        Ok(())
+    });
+    Measured {
+        seconds: measured.unwrap_or(f64::INFINITY), // a product cannot fail
+        flops: 2.0 * (SIDE * SIDE * depth) as f64,
+    }
 }

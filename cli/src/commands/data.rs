@@ -1,4 +1,4 @@
-//! `sumout data`: which data sets there are, and how to get them.
+//! `sumout data`: lists data sets and downloads them.
 
 use anyhow::Result;
 use std::io::{self, Write};
@@ -39,12 +39,12 @@ pub fn list(out: &mut impl Write) -> Result<()> {
     }
     writeln!(
         out,
-        "\n`sumout data get NAME` fetches one; `--data NAME` uses it."
+        "\n`sumout data get NAME` downloads one; `--data NAME` uses it."
     )?;
     Ok(())
 }
 
-/// Fetches a data set and prints its folder; what happens on the way goes to `log`.
+/// Downloads a data set and prints its folder. Progress goes to `log`.
 pub fn get(
     name: &str,
     to: Option<&Path>,
@@ -64,15 +64,13 @@ pub fn get(
             names.join(", ")
         )));
     };
-    // A log that nobody reads is no reason to stop.
-    let folder = download::get(set, to, &Ways::usual(set), &mut |line| {
-        drop(writeln!(log, "{line}"))
-    })?;
+    let mut print = |line: &str| drop(writeln!(log, "{line}")); // a line that cannot be written does not matter
+    let folder = download::get(set, to, &Ways::usual(set), &mut print)?;
     writeln!(out, "{}", folder.display())?;
     Ok(())
 }
 
-/// The digits need no fetching, but can be put into a folder.
+/// The digits need no download, but can be written to a folder.
 fn get_digits(to: Option<&Path>, out: &mut impl Write, log: &mut impl Write) -> Result<()> {
     let Some(folder) = to else {
         let _ = writeln!(

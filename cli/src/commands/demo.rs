@@ -1,45 +1,33 @@
-//! `sumout demo`: nothing but this program, a minute of training, a table, and a page to look at.
+//! `sumout demo`: a minute of training, a table, and a page. It needs nothing but this program.
 
-use crate::commands::demo_model;
-
-use crate::terminal::progress::Report;
+use crate::demo::{comparison, recipe, training};
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
-use std::ops::ControlFlow;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use sumout::model::Notes;
-use sumout::training::{Data, labels};
-use sumout::{Model, Predictor, Settings, Trainer};
+use sumout::Predictor;
 use sumout_data::atomic_file::Staged;
 use sumout_data::error::{file_error, mistake};
 use sumout_data::layout::{Request, Split, Table};
-use sumout_data::model_files;
-use sumout_data::table_checks;
-use sumout_report::accuracy;
-use sumout_report::accuracy::Score;
-use sumout_report::baselines::Neighbours;
-use sumout_report::page;
-use sumout_report::page::Run;
-use sumout_report::{gallery, strip};
+use sumout_data::{digits, model_files};
+use sumout_report::{accuracy, gallery, page, readme_picture};
 
-/// Train on digits that come with the program, show what missing pixels cost, and write a page to look at
+/// Train on the built-in digits, test with missing pixels, and write a report to look at
 ///
-/// Takes about a minute on two cores and needs no files. The same seed prints the same table, with any number of threads.
+/// Takes about a minute on two cores and needs no files. The same seed prints the same table, with
+/// any number of threads.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The folder for report.html and model.sumout
     #[arg(long, value_name = "FOLDER", default_value = "sumout-demo")]
     out: PathBuf,
-    /// Seed of everything random
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Steps in all
+    /// Total number of steps
     #[arg(long, hide = true)]
     steps: Option<usize>,
-    /// Ask about so many test images
+    /// Number of test images
     #[arg(long, hide = true)]
     images: Option<usize>,
     /// Also draw the picture of the README
@@ -51,59 +39,45 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let (report, path) = (args.out.join("report.html"), args.out.join("model.sumout"));
     prepare(&args.out, &report)?;
-    let train = sumout_data::read(sumout_data::digits::NAME, &Request::default())?;
-    let mut test = sumout_data::read(
-        sumout_data::digits::NAME,
-        &Request {
-            split: Split::Test,
-            ..Request::default()
-        },
-    )?;
+    let train = read(Split::Train)?;
+    let mut test = read(Split::Test)?;
     keep(&mut test, args.images);
-    let mut settings = demo_model::settings(args.seed);
+    let mut settings = recipe::settings(args.seed)?;
     settings.steps = args.steps.unwrap_or(settings.steps);
-    let steps = settings.steps;
-    say(&format!(
-        "Training on {} digits: {steps} steps of {} images",
-        train.rows(),
-        settings.batch
+    let (rows, steps, batch) = (train.rows(), settings.steps, settings.batch);
+    note(&format!(
+        "Training on {rows} digits: {steps} steps of {batch} images"
     ));
-    let model = learn(&train, settings)?;
+    let model = training::train(&train, settings)?;
     model_files::save(&path, &model.to_bytes()?)?;
     let mut predictor = Predictor::new(model)?;
-    say(&format!(
-        "Asking about {} other digits with holes",
+    note(&format!(
+        "Testing on {} other digits with holes",
         test.rows()
     ));
-    let scores = compare(args.seed, &train, &test, &mut predictor)?;
-    let folder = args.out.display().to_string();
-    let run = Run {
-        folder: &folder,
-        learned: train.rows(),
+    let scores = comparison::compare(args.seed, &train, &test, &mut predictor)?;
+    let run = page::Run {
+        folder: &args.out.display().to_string(),
+        trained_on: rows,
         steps,
         seed: args.seed,
     };
-    model_files::save(
-        &report,
-        page::write(&mut predictor, &test, &scores, &run)?.as_bytes(),
-    )?;
+    let page = page::write(&mut predictor, &test, &scores, &run)?;
+    model_files::save(&report, page.as_bytes())?;
     if let Some(picture) = &args.picture {
-        model_files::save(
-            picture,
-            &strip::draw(&gallery::completions(&mut predictor, &test, args.seed)?)?,
-        )?;
+        let completions = gallery::completions(&mut predictor, &test, args.seed)?;
+        model_files::save(picture, &readme_picture::draw(&completions)?)?;
     }
     accuracy::print(&scores, out)?;
+    let (report, path) = (report.display(), path.display());
     writeln!(
         out,
-        "\nwrote {}  (open it in a browser)\nwrote {}",
-        report.display(),
-        path.display()
+        "\nwrote {report}  (open it in a browser)\nwrote {path}"
     )?;
     Ok(())
 }
 
-/// Makes the folder. One that cannot be written to is better known before a minute of training.
+/// Makes the folder, and checks that it can be written to, before a minute of training.
 fn prepare(folder: &Path, report: &Path) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         return Err(mistake(format!(
@@ -115,76 +89,24 @@ fn prepare(folder: &Path, report: &Path) -> Result<()> {
     Staged::create(report).map(drop)
 }
 
-/// For people who watch; nobody else needs it.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+fn read(split: Split) -> Result<Table> {
+    let request = Request {
+        split,
+        ..Request::default()
+    };
+    sumout_data::read(digits::NAME, &request)
 }
 
-/// Keeps the first so many images.
+/// Keeps the first images only.
 fn keep(test: &mut Table, images: Option<usize>) {
     let Some(images) = images else { return };
     test.values.truncate(images * test.layout.width);
-    test.labels
-        .iter_mut()
-        .for_each(|labels| labels.truncate(images));
-}
-
-/// Trains with a live bar, or with lines where standard error is a file.
-fn learn(train: &Table, settings: Settings) -> Result<Model> {
-    let mut model = demo_model::model(settings.seed)?;
-    model.about = table_checks::names(train);
-    model.about.training = Notes::new(json!({
-        "program": concat!("sumout ", env!("CARGO_PKG_VERSION"), " demo"),
-        "rows": train.rows(),
-        "settings": settings,
-    }));
-    let labels = labels(train.labels.as_deref().unwrap_or_default());
-    let data = Data::new(model.rows(&train.values)?, &labels);
-    let mut report = Report::new(settings.steps, 0, settings.batch, settings.generative);
-    let mut lines: Box<dyn Write> = if io::stderr().is_terminal() {
-        Box::new(io::sink())
-    } else {
-        Box::new(io::stderr())
-    };
-    let mut trainer = Trainer::start(model.structure, model.scaling, settings, data)?;
-    trainer.set_about(model.about);
-    trainer.run_with(|_, progress| {
-        let _ = report.step(progress, &mut lines); // nobody reads it: no reason to stop
-        ControlFlow::Continue(())
-    })?;
-    report.finish();
-    Ok(trainer.into_model())
-}
-
-/// The whole table.
-fn compare(
-    seed: u64,
-    train: &Table,
-    test: &Table,
-    predictor: &mut Predictor,
-) -> Result<Vec<Score>> {
-    let neighbours = Neighbours::new(
-        &train.values,
-        train.labels.as_deref().unwrap_or_default(),
-        train.layout.width,
-    );
-    let kinds = accuracy::kinds();
-    let bar = ProgressBar::new(kinds.len() as u64);
-    let style = "{bar:24} {pos} of {len} kinds of holes  time left {eta}";
-    bar.set_style(
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
-    let mut scores = Vec::new();
-    for missing in kinds {
-        scores.push(accuracy::score(
-            missing,
-            test,
-            seed,
-            predictor,
-            &neighbours,
-        )?);
-        bar.inc(1);
+    if let Some(labels) = &mut test.labels {
+        labels.truncate(images);
     }
-    bar.finish_and_clear();
-    Ok(scores)
+}
+
+/// A line for people who watch.
+fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,40 +1,43 @@
-//! `sumout evaluate`: accuracy and log-likelihood under holes of every kind.
+//! `sumout evaluate`: accuracy and log-likelihood with holes of every kind.
 
-use crate::commands::predict::Far;
 use crate::options::device::DeviceArgs;
 use crate::options::input::Input;
+use crate::terminal::far_rows::FarRows;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
+use sumout::Model;
 use sumout::masks::{Grid, Missing};
 use sumout::queries::{Ensemble, Scores, shifts};
-use sumout::{Model, Predictor, Rows};
+use sumout::{Predictor, Rows};
 use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep};
 use sumout_data::model_files;
 use sumout_data::model_files::layout_of;
 
-/// Accuracy and log-likelihood of a model, or of several that vote, under missing values
+/// Accuracy and log-likelihood of a model, or of several together, with missing values
 ///
-/// Accuracy is the share of labelled rows whose most probable class is their own. Log-likelihood is the mean over all rows
-/// of log P(what is observed), in nats: higher is better, and because it is a density in the units of the data it may be
-/// positive and can be compared only between models of the same columns in the same units.
+/// Accuracy is the share of labelled rows whose most probable class is the right one.
+/// Log-likelihood is the mean over all rows of log P(observed values), in nats; higher is better.
+/// It is a density in the units of the data. So it can be positive, and it can only be compared
+/// between models of the same columns in the same units.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Model files; several make an ensemble, which averages their posteriors
+    /// Model files; several form an ensemble, which averages their posteriors
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
     #[command(flatten)]
     input: Input,
-    /// What goes missing: clean, iid:0.9 (every pixel with this probability), rect:2x11 (2 squares of 11×11), nonzero:50
-    /// (50 of the values that are not zero); may be given many times
+    /// What is made missing: clean (nothing), iid:0.9 (each value with this probability), rect:2x11
+    /// (2 squares of 11×11 pixels), nonzero:50 (50 of the values that are not zero); can be given
+    /// several times
     #[arg(long, value_name = "WHAT", default_value = "clean")]
     missing: Vec<Missing>,
-    /// Sum the scores of all shifts by up to so many pixels
+    /// Sum the scores of all shifts of the image by up to this many pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     shifts: usize,
-    /// Seed of what goes missing
+    /// Seed of what is made missing
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -44,7 +47,7 @@ pub struct Args {
     device: DeviceArgs,
 }
 
-/// What one kind of holes gave.
+/// The result for one kind of holes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// The kind.
@@ -59,78 +62,57 @@ pub struct Outcome {
     pub log_likelihood: f64,
 }
 
+/// A model of the ensemble, and its file.
+struct Member<'a> {
+    path: &'a PathBuf,
+    predictor: Predictor,
+}
+
+impl Member<'_> {
+    fn model(&self) -> &Model {
+        self.predictor.model()
+    }
+}
+
 /// Evaluates and prints.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
-    let mut members = Vec::new();
-    for path in &args.models {
-        members.push((
-            path,
-            args.device.choice().predictor(model_files::load(path)?)?,
-        ));
-    }
+    let members = open_members(args)?;
     check_members(&members)?;
-    let grid = grid_of(members[0].1.model());
-    for missing in &args.missing {
-        if matches!(missing, Missing::Squares { .. })
-            && members[0].1.model().structure.frame.is_none()
-        {
-            return Err(mistake(format!(
-                "--missing {missing}: expected a model of images, got one of a table"
-            )));
-        }
-        missing.check_on(&grid)?;
-    }
-    let frame = members[0].1.model().structure.frame;
-    let side = frame.map_or(1, |frame| frame.height.max(frame.width));
-    if args.shifts >= side {
-        let expected = match frame {
-            Some(_) => format!("less than the {side} pixels of the image"),
-            None => "0 for a model of a table".to_owned(),
-        };
-        return Err(mistake(format!(
-            "--shifts: expected {expected}, got {}",
-            args.shifts
-        )));
-    }
-    let shifts = shifts(args.shifts);
-    let mut tallies = vec![Tally::default(); args.missing.len()];
-    let chunks = args.input.open(members[0].1.model(), Keep::Nothing)?;
-    let width = members[0].1.model().structure.width();
-    let mut ensemble = Ensemble::new(members.into_iter().map(|(_, member)| member).collect())?;
-    for chunk in chunks {
-        let chunk = chunk?;
-        for (missing, tally) in args.missing.iter().zip(&mut tallies) {
-            let mut rows = chunk.values.clone();
-            missing.apply(&grid, &mut rows, chunk.first, args.seed)?;
-            tally.count(&chunk, &ensemble.score(Rows::new(&rows, width)?, &shifts)?);
-        }
-    }
-    let outcomes: Vec<Outcome> = args
-        .missing
-        .iter()
-        .zip(&tallies)
-        .map(|(m, tally)| tally.outcome(m))
-        .collect();
+    check_missing(args, members[0].model())?;
+    check_shifts(args, members[0].model())?;
+    let tallies = tally(args, members)?;
+    let kinds = args.missing.iter().zip(&tallies);
+    let outcomes: Vec<Outcome> = kinds.map(|(m, tally)| tally.outcome(m)).collect();
     if outcomes[0].n == 0 {
+        let data = &args.input.data;
         return Err(mistake(format!(
-            "{}: expected at least one row, got none",
-            args.input.data
+            "{data}: expected at least one row, got none"
         )));
     }
-    tallies[0].far.say();
+    tallies[0].far.warn();
     print(&outcomes, args.json, out)
 }
 
-/// Members must agree on rows and classes, by name where they have names.
-fn check_members(members: &[(&PathBuf, Predictor)]) -> Result<()> {
-    let (first_path, first) = (members[0].0, layout_of(members[0].1.model()));
-    for (path, member) in &members[1..] {
-        let (layout, classes) = (layout_of(member.model()), member.model().structure.classes);
-        let same = (layout.width, &layout.columns, &layout.classes)
-            == (first.width, &first.columns, &first.classes)
-            && classes == members[0].1.model().structure.classes;
+fn open_members(args: &Args) -> Result<Vec<Member<'_>>> {
+    let mut members = Vec::new();
+    for path in &args.models {
+        let predictor = args.device.choice().predictor(model_files::load(path)?)?;
+        members.push(Member { path, predictor });
+    }
+    Ok(members)
+}
+
+/// All members must have the same columns and classes, by name if they have names.
+fn check_members(members: &[Member<'_>]) -> Result<()> {
+    let first = layout_of(members[0].model());
+    for member in &members[1..] {
+        let layout = layout_of(member.model());
+        let same = layout.width == first.width
+            && layout.columns == first.columns
+            && layout.classes == first.classes
+            && member.model().structure.classes == members[0].model().structure.classes;
         if !same {
-            let (path, first) = (path.display(), first_path.display());
+            let (path, first) = (member.path.display(), members[0].path.display());
             return Err(mistake(format!(
                 "{path}: expected a model of the same columns and classes as {first}"
             )));
@@ -139,32 +121,82 @@ fn check_members(members: &[(&PathBuf, Predictor)]) -> Result<()> {
     Ok(())
 }
 
-/// How the rows of a model are a grid of pixels.
-pub fn grid_of(model: &Model) -> Grid {
+/// Squares need an image that is large enough.
+fn check_missing(args: &Args, model: &Model) -> Result<()> {
+    for missing in &args.missing {
+        if matches!(missing, Missing::Squares { .. }) && model.structure.frame.is_none() {
+            return Err(mistake(format!(
+                "--missing {missing}: expected a model of images, got one of a table"
+            )));
+        }
+        missing.check_on(&grid_of(model))?;
+    }
+    Ok(())
+}
+
+/// A shift must leave a part of the image.
+fn check_shifts(args: &Args, model: &Model) -> Result<()> {
+    let frame = model.structure.frame;
+    let side = frame.map_or(1, |frame| frame.height.max(frame.width));
+    if args.shifts < side {
+        return Ok(());
+    }
+    let expected = if frame.is_some() {
+        format!("less than the {side} pixels of the image")
+    } else {
+        "0 for a model of a table".to_owned()
+    };
+    let got = args.shifts;
+    Err(mistake(format!("--shifts: expected {expected}, got {got}")))
+}
+
+/// The grid of pixels that a row is; a table is a grid of one row.
+fn grid_of(model: &Model) -> Grid {
     match model.structure.frame {
         Some(f) => Grid::image(f.height, f.width, f.channels),
         None => Grid::columns(model.structure.width()),
     }
 }
 
-/// What has been seen so far of one kind of holes.
+/// Goes through the data once, with all kinds of holes.
+fn tally(args: &Args, members: Vec<Member<'_>>) -> Result<Vec<Tally>> {
+    let (grid, width) = (
+        grid_of(members[0].model()),
+        members[0].model().structure.width(),
+    );
+    let shifts = shifts(args.shifts);
+    let mut tallies = vec![Tally::default(); args.missing.len()];
+    let chunks = args.input.open(members[0].model(), Keep::Nothing)?;
+    let mut ensemble = Ensemble::new(members.into_iter().map(|m| m.predictor).collect())?;
+    for chunk in chunks {
+        let chunk = chunk?;
+        for (missing, tally) in args.missing.iter().zip(&mut tallies) {
+            let mut rows = chunk.values.clone();
+            missing.apply(&grid, &mut rows, chunk.first, args.seed)?;
+            tally.count(&chunk, &ensemble.score(Rows::new(&rows, width)?, &shifts)?);
+        }
+    }
+    Ok(tallies)
+}
+
+/// Counts of one kind of holes so far.
 #[derive(Clone, Default)]
 struct Tally {
     rows: usize,
     labelled: usize,
     correct: usize,
     log_likelihood: f64,
-    far: Far,
+    far: FarRows,
 }
 
 impl Tally {
     /// Counts the scores of a chunk.
     fn count(&mut self, chunk: &Chunk, scores: &Scores) {
         for (row, &class) in scores.classes().iter().enumerate() {
+            self.log_likelihood += scores.log_marginal[row];
             let label = chunk.labels.as_ref().map_or(-1, |labels| labels[row]);
             self.labelled += usize::from(label >= 0);
             self.correct += usize::from(label == class as i64);
-            self.log_likelihood += scores.log_marginal[row];
         }
         self.far.count(chunk.first, &scores.log_marginal);
         self.rows += scores.log_marginal.len();
@@ -192,24 +224,25 @@ fn print(outcomes: &[Outcome], json: bool, out: &mut impl Write) -> Result<()> {
         "missing", "labelled", "accuracy", "rows", "log-likelihood"
     )?;
     for outcome in outcomes {
-        let accuracy = outcome
-            .accuracy
-            .map_or_else(|| "—".to_owned(), |accuracy| format!("{accuracy:.4}"));
-        let Outcome {
-            missing,
-            n,
-            labelled,
-            log_likelihood,
-            ..
-        } = outcome;
-        let log_likelihood = match log_likelihood.abs() < 1e9 {
-            true => format!("{:.4}", (log_likelihood * 1e4).round() / 1e4 + 0.0), // never −0
-            false => format!("{log_likelihood:.4e}"),
+        let accuracy = match outcome.accuracy {
+            Some(accuracy) => format!("{accuracy:.4}"),
+            None => "—".to_owned(),
         };
+        let (missing, labelled, rows) = (&outcome.missing, outcome.labelled, outcome.n);
+        let log_likelihood = short(outcome.log_likelihood);
         writeln!(
             out,
-            "{missing:<12} {labelled:>8} {accuracy:>9} {n:>8} {log_likelihood:>15}"
+            "{missing:<12} {labelled:>8} {accuracy:>9} {rows:>8} {log_likelihood:>15}"
         )?;
     }
     Ok(())
+}
+
+/// Four decimals, or four digits of a huge number.
+fn short(x: f64) -> String {
+    if x.abs() < 1e9 {
+        format!("{:.4}", (x * 1e4).round() / 1e4 + 0.0) // never −0
+    } else {
+        format!("{x:.4e}")
+    }
 }

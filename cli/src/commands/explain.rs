@@ -2,27 +2,27 @@
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::Drawn;
+use crate::options::open_model::OpenModel;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use sumout::queries::{Neuron, View};
-use sumout_data::atomic_file::check_apart;
-use sumout_data::model_files;
 use sumout_data::model_files::layout_of;
-use sumout_data::output::{Output, OutputFormat, fields_of};
+use sumout_data::output::{Output, fields_of};
 
 /// How a neuron is shown.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum How {
-    /// Draws of what is below it
+pub enum ShownAs {
+    /// Random samples of the part below it
     Samples,
-    /// The most likely assignment of what is below it, hidden variables included
+    /// The most likely assignment of the part below it, together with its hidden variables
     Mode,
 }
 
-/// Show what one neuron stands for: samples or the mode of what lies below it
+/// Show what a neuron stands for: samples or the mode of the part of the data below it
 ///
-/// What is not below it is missing in the answer. `sumout inspect MODEL` shows trees, levels, nodes and channels.
+/// Values that are not below the neuron are missing in the output. `sumout inspect MODEL` shows
+/// trees, levels, nodes and channels.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file
@@ -30,7 +30,7 @@ pub struct Args {
     /// Which tree
     #[arg(long, default_value_t = 0)]
     tree: usize,
-    /// 0 for the leaves, then one more for each level
+    /// 0 for the leaves, 1 for the first level above them, and so on
     #[arg(long)]
     level: usize,
     /// Which node of the level
@@ -39,9 +39,9 @@ pub struct Args {
     /// Which channel of the node
     #[arg(long)]
     channel: usize,
-    /// How it is shown
-    #[arg(long, value_enum, default_value_t = How::Samples)]
-    how: How,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = ShownAs::Samples)]
+    how: ShownAs,
     /// How many samples
     #[arg(long, default_value_t = 16)]
     count: usize,
@@ -51,14 +51,12 @@ pub struct Args {
     device: DeviceArgs,
 }
 
-/// Asks and writes.
+/// Asks the model and writes the rows.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out.out)?;
-    check_apart(&args.out.out, &[&args.model.to_string_lossy()])?;
-    let mut predictor = args
-        .device
-        .choice()
-        .predictor(model_files::load(&args.model)?)?;
+    let OpenModel {
+        format,
+        mut predictor,
+    } = OpenModel::open(&args.model, &args.device, &args.out.out, &[])?;
     let neuron = Neuron {
         tree: args.tree,
         layer: args.level,
@@ -66,11 +64,11 @@ pub fn run(args: &Args) -> Result<()> {
         channel: args.channel,
     };
     let view = match args.how {
-        How::Samples => View::Samples {
+        ShownAs::Samples => View::Samples {
             count: args.count,
             seed: args.out.seed,
         },
-        How::Mode => View::Mode,
+        ShownAs::Mode => View::Mode,
     };
     let rows = predictor.explain(neuron, view)?;
     let layout = layout_of(predictor.model());

@@ -1,7 +1,9 @@
-//! `sumout impute`: fills holes with their exact mean, the mode, or a draw, however many rows there are.
+//! `sumout impute`: fills holes with their exact mean, the mode, or a sample, for any number of
+//! rows.
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Drawn, Input};
+use crate::options::open_model::OpenModel;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -12,43 +14,42 @@ use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
 use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep, Layout};
-use sumout_data::model_files;
-use sumout_data::model_files::class_of;
 use sumout_data::output::{Output, OutputFormat, fields_of};
 
 /// What holes are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum How {
-    /// The mean given what is observed; for a category, the most probable one
+pub enum FillWith {
+    /// The mean, given the observed values; for a category, the most probable one
     Mean,
     /// The value in the most likely assignment of hidden variables and missing values together
     Mode,
-    /// A draw given what is observed
+    /// A random sample, given the observed values
     Sample,
 }
 
-/// Fill holes given what is observed
+/// Fill in missing values, given the observed ones
 ///
-/// All three are exact. The mode is that of the joint with the hidden variables, not of the missing values alone.
-/// Only holes of columns that the model knows are filled: all other cells, and columns that it does not know, stay as they
-/// were written, in their order. A column of whole numbers may get a decimal as its mean. The target is not filled:
-/// `sumout predict` is for that.
+/// All three ways are exact. The mode is that of the missing values and the hidden variables
+/// together, not of the missing values alone. Only columns that the model knows are filled in. All
+/// other cells and columns stay as they were written, in their order. A column of whole numbers may
+/// get a decimal as its mean. The target is not filled in: use `sumout predict` for that.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file
     model: PathBuf,
     #[command(flatten)]
     input: Input,
-    /// What holes are filled with
-    #[arg(long, value_enum, default_value_t = How::Mean)]
-    how: How,
-    /// Suppose that all rows are of this class
+    /// What to fill in
+    #[arg(long, value_enum, default_value_t = FillWith::Mean)]
+    how: FillWith,
+    /// Assume that all rows have this class
     #[arg(long, value_name = "CLASS")]
     class: Option<String>,
-    /// Suppose that every row is of the class its label says
+    /// Assume that each row has the class of its label
     #[arg(long, conflicts_with = "class")]
     given_labels: bool,
-    /// Also write the variance of every number that is filled in, given what is observed, to this file
+    /// Also write the variance of each number that is filled in, given the observed values, to this
+    /// file
     #[arg(long, value_name = "FILE")]
     variance: Option<String>,
     #[command(flatten)]
@@ -59,136 +60,174 @@ pub struct Args {
 
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out.out)?;
-    let (data, labels, model) = (
-        &args.input.data,
-        args.input.labels_file(),
-        &args.model.to_string_lossy(),
-    );
-    check_apart(&args.out.out, &[data, labels, model])?;
-    if let Some(variance) = &args.variance {
-        if variance == "-" && args.out.out == "-" {
-            return Err(mistake(
-                "--variance -: standard output is taken by --out; give one of them a file",
-            ));
-        }
-        check_apart(variance, &[data, labels, model, &args.out.out])?;
-    }
-    let mut predictor = args
-        .device
-        .choice()
-        .predictor(model_files::load(&args.model)?)?;
-    let class = args
-        .class
-        .as_ref()
-        .map(|name| class_of(predictor.model(), name))
-        .transpose()?;
+    check_variance_file(args)?;
+    let inputs = [args.input.data.as_str(), args.input.labels_file()];
+    let model = OpenModel::open(&args.model, &args.device, &args.out.out, &inputs)?;
+    let class = model.class(args.class.as_ref())?;
+    let OpenModel {
+        format,
+        mut predictor,
+    } = model;
     // Arrays and pictures hold the numbers of the model and nothing else.
     let keep = if matches!(format, OutputFormat::Npy | OutputFormat::Png) {
         Keep::Nothing
     } else {
         Keep::All
     };
-    let rows = match args.given_labels {
-        true => args.input.open(predictor.model(), keep)?,
-        false => args.input.open_unlabelled(predictor.model(), keep)?,
+    let rows = if args.given_labels {
+        args.input.open(predictor.model(), keep)?
+    } else {
+        args.input.open_unlabelled(predictor.model(), keep)?
     };
-    let layout = rows.layout.clone();
-    let cells = cells_of(&layout);
-    let fields: Vec<Field> = cells.iter().map(|(field, _)| field.clone()).collect();
-    let mut variances = args
-        .variance
-        .as_ref()
-        .map(|path| Variances::create(path, fields_of(&layout)))
-        .transpose()?;
-    let mut out = Output::create(&args.out.out, format, fields, layout.image())?;
+    let mut out = FilledOutput::create(args, format, &rows.layout)?;
     for chunk in rows {
         let chunk = chunk?;
-        let filled = match args.given_labels {
-            true => fill_by_label(args, &mut predictor, &chunk)?,
-            false => fill(args, &mut predictor, &chunk.values, class, chunk.first)?,
+        let filled = if args.given_labels {
+            fill_by_label(args, &mut predictor, &chunk)?
+        } else {
+            fill(args, &mut predictor, &chunk.values, class, chunk.first)?
         };
-        for row in 0..filled.values.len() / layout.width {
-            let numbers = &filled.values[row * layout.width..][..layout.width];
-            let kept = &chunk.kept[row * layout.kept.len()..][..layout.kept.len()];
-            let cell = |(_, from): &(Field, From)| match *from {
-                From::Number(column) => Value::Single(numbers[column]),
-                From::Kept(at) => match (&kept[at], layout.kept[at].column) {
-                    (Written::Missing, Some(column)) => Value::Double(sensible(numbers[column])),
-                    (written, _) => written.value(),
-                },
-            };
-            out.row(&cells.iter().map(cell).collect::<Vec<_>>())?;
-        }
-        if let Some(variances) = &mut variances {
-            variances.write(&filled.variances)?;
-        }
+        out.write(&chunk, &filled)?;
     }
-    variances.map_or(Ok(()), Variances::finish)?;
     out.finish()
 }
 
-/// Where a cell of the output comes from.
-enum From {
-    /// A number of the row.
-    Number(usize),
-    /// A column that is handed through; its holes are filled if the model knows it.
-    Kept(usize),
-}
-
-/// The columns of the output: those of a table as they stand in it, then what the model knows besides.
-fn cells_of(layout: &Layout) -> Vec<(Field, From)> {
-    let known = fields_of(layout);
-    // A number that was written in decimals has more of them than 32 bits hold.
-    let wide = |field: &Field| match field.kind {
-        FieldKind::Single => Field::new(&field.name, FieldKind::Double),
-        _ => field.clone(),
+/// The file of variances must not be any other file.
+fn check_variance_file(args: &Args) -> Result<()> {
+    let Some(variance) = &args.variance else {
+        return Ok(());
     };
-    let mut cells = Vec::new();
-    for (at, kept) in layout.kept.iter().enumerate() {
-        let kind = kept
-            .column
-            .map_or_else(|| kept.field.clone(), |column| wide(&known[column]));
-        cells.push((Field::new(&kept.field.name, kind.kind), From::Kept(at)));
+    if variance == "-" && args.out.out == "-" {
+        return Err(mistake(
+            "--variance -: --out uses standard output already; give one of them a file",
+        ));
     }
-    let absent = (0..layout.width)
-        .filter(|&column| !layout.kept.iter().any(|kept| kept.column == Some(column)));
-    cells.extend(absent.map(|column| (known[column].clone(), From::Number(column))));
-    cells
+    let (data, labels) = (&args.input.data, args.input.labels_file());
+    check_apart(
+        variance,
+        &[data, labels, &args.model.to_string_lossy(), &args.out.out],
+    )
 }
 
-/// Seven digits: all that 32 bits can vouch for, without the noise behind them.
-fn sensible(number: f32) -> f64 {
-    format!("{number:.6e}").parse().unwrap_or(number.into())
+/// The output, and the file of variances if there is one.
+struct FilledOutput {
+    layout: Layout,
+    cells: Vec<Cell>,
+    out: Output,
+    variances: Option<Output>,
 }
 
-/// The variance of every hole, in a file of its own; what is observed has none.
-struct Variances(Output);
-
-impl Variances {
-    fn create(path: &str, fields: Vec<Field>) -> Result<Self> {
-        let fields = fields
-            .into_iter()
-            .map(|field| Field::new(field.name, FieldKind::Single))
-            .collect();
-        Ok(Self(Output::create(
-            path,
-            OutputFormat::of(path)?,
-            fields,
-            None,
-        )?))
+impl FilledOutput {
+    fn create(args: &Args, format: OutputFormat, layout: &Layout) -> Result<Self> {
+        let variances = match &args.variance {
+            Some(path) => Some(create_variances(path, layout)?),
+            None => None,
+        };
+        let cells = cells_of(layout);
+        let fields = cells.iter().map(|cell| cell.field.clone()).collect();
+        Ok(Self {
+            layout: layout.clone(),
+            out: Output::create(&args.out.out, format, fields, layout.image())?,
+            cells,
+            variances,
+        })
     }
 
-    fn write(&mut self, variances: &[f32]) -> Result<()> {
-        self.0.numbers(variances)
+    fn write(&mut self, chunk: &Chunk, filled: &Filled) -> Result<()> {
+        let (width, kept) = (self.layout.width, self.layout.kept.len());
+        for (row, numbers) in filled.values.chunks_exact(width).enumerate() {
+            let kept = &chunk.kept[row * kept..][..kept];
+            let value = |cell: &Cell| cell_value(&cell.source, numbers, kept, &self.layout);
+            let values: Vec<Value<'_>> = self.cells.iter().map(value).collect();
+            self.out.row(&values)?;
+        }
+        match &mut self.variances {
+            Some(out) => out.numbers(&filled.variances),
+            None => Ok(()),
+        }
     }
 
     fn finish(self) -> Result<()> {
-        self.0.finish()
+        self.variances.map_or(Ok(()), Output::finish)?;
+        self.out.finish()
     }
 }
 
-/// Rows without holes, and the variance of what was filled, NaN for the rest.
+/// The file of variances: one number for each number of a row; empty where nothing was filled in.
+fn create_variances(path: &str, layout: &Layout) -> Result<Output> {
+    let number = |field: Field| Field::new(field.name, FieldKind::Single);
+    let fields = fields_of(layout).into_iter().map(number).collect();
+    Output::create(path, OutputFormat::of(path)?, fields, None)
+}
+
+/// A column of the output.
+struct Cell {
+    field: Field,
+    source: Source,
+}
+
+/// Where a cell of the output comes from.
+enum Source {
+    /// A number of the row.
+    Number(usize),
+    /// A column of the input; its holes are filled if the model knows it.
+    Kept(usize),
+}
+
+/// The columns of the output: those of the input in their order, then others that the model knows.
+fn cells_of(layout: &Layout) -> Vec<Cell> {
+    let known = fields_of(layout);
+    let mut cells = Vec::new();
+    for (at, kept) in layout.kept.iter().enumerate() {
+        let kind = match kept.column {
+            Some(column) => with_more_digits(known[column].kind.clone()),
+            None => kept.field.kind.clone(),
+        };
+        cells.push(Cell {
+            field: Field::new(&kept.field.name, kind),
+            source: Source::Kept(at),
+        });
+    }
+    for (column, field) in known.into_iter().enumerate() {
+        if !layout.kept.iter().any(|kept| kept.column == Some(column)) {
+            cells.push(Cell {
+                field,
+                source: Source::Number(column),
+            });
+        }
+    }
+    cells
+}
+
+/// A number that was written in decimals can have more digits than 32 bits hold.
+fn with_more_digits(kind: FieldKind) -> FieldKind {
+    match kind {
+        FieldKind::Single => FieldKind::Double,
+        other => other,
+    }
+}
+
+fn cell_value<'a>(
+    source: &Source,
+    numbers: &[f32],
+    kept: &'a [Written],
+    layout: &Layout,
+) -> Value<'a> {
+    match *source {
+        Source::Number(column) => Value::Single(numbers[column]),
+        Source::Kept(at) => match (&kept[at], layout.kept[at].column) {
+            (Written::Missing, Some(column)) => Value::Double(seven_digits(numbers[column])),
+            (written, _) => written.value(),
+        },
+    }
+}
+
+/// Seven digits: all that 32 bits hold, without the noise behind them.
+fn seven_digits(number: f32) -> f64 {
+    format!("{number:.6e}").parse().unwrap_or(number.into())
+}
+
+/// Rows without holes, and the variance of each number that was filled in, NaN for the rest.
 struct Filled {
     values: Vec<f32>,
     variances: Vec<f32>,
@@ -201,15 +240,16 @@ fn fill(
     class: Option<usize>,
     first: usize,
 ) -> Result<Filled> {
-    let variances = match args.variance {
-        Some(_) => variances(predictor, rows, class)?,
-        None => vec![f32::NAN; rows.len()],
+    let variances = if args.variance.is_some() {
+        variances(predictor, rows, class)?
+    } else {
+        vec![f32::NAN; rows.len()]
     };
     let rows = predictor.model().rows(rows)?;
     let values = match args.how {
-        How::Mean => predictor.impute_mean(rows, class)?.mean,
-        How::Mode => predictor.impute_mode(rows, class)?,
-        How::Sample => predictor.sample_given(rows, class, seed_at(args.out.seed, first))?,
+        FillWith::Mean => predictor.impute_mean(rows, class)?.mean,
+        FillWith::Mode => predictor.impute_mode(rows, class)?,
+        FillWith::Sample => predictor.sample_given(rows, class, seed_at(args.out.seed, first))?,
     };
     let values = values.into_vec();
     Ok(Filled { values, variances })
@@ -231,7 +271,7 @@ fn variances(predictor: &mut Predictor, rows: &[f32], class: Option<usize>) -> R
     Ok(variances)
 }
 
-/// Rows of one class at a time, put back where they were.
+/// Fills the rows of one class at a time, and puts them back in their places.
 fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Result<Filled> {
     let Some(labels) = &chunk.labels else {
         return Err(mistake(format!(
@@ -254,7 +294,7 @@ fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Resul
             .flat_map(|&row| &chunk.values[row * width..][..width])
             .copied()
             .collect();
-        let first = chunk.first + (label + 1) as usize; // chunks are longer than there are usually classes
+        let first = chunk.first + (label + 1) as usize; // a seed per class; a chunk has more rows than classes
         let answers = fill(args, predictor, &values, usize::try_from(label).ok(), first)?;
         for (i, &row) in rows.iter().enumerate() {
             filled.values[row * width..][..width]

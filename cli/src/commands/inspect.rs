@@ -1,4 +1,4 @@
-//! `sumout inspect`: what is in a model file or a preset.
+//! `sumout inspect`: the contents of a model file or of a preset.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use sumout_data::error::mistake;
 use sumout_data::layout::some_of;
 use sumout_data::model_files;
 
-/// Show the structure of a model or of a preset, or which presets there are
+/// Show the structure of a model or of a preset, or list all presets
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file or the name of a preset
@@ -19,7 +19,7 @@ pub struct Args {
     subject: Option<String>,
 }
 
-/// Prints what there is to know.
+/// Prints a model, a preset, or the list of presets.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let Some(subject) = &args.subject else {
         for (name, about) in PRESETS {
@@ -70,65 +70,67 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a table, and how they meet.
+/// The columns of a table, and the order in which the tree joins them.
 fn columns(model: &Model, out: &mut impl Write) -> Result<()> {
     let name = |column: usize| {
-        model
-            .about
-            .columns
-            .get(column)
-            .cloned()
-            .unwrap_or_else(|| format!("x{column}"))
+        let name = model.about.columns.get(column).cloned();
+        name.unwrap_or_else(|| format!("x{column}"))
     };
     writeln!(out, "\ncolumns")?;
     for (column, kind) in model.structure.kinds.iter().enumerate() {
-        let what = match (kind, model.about.categories.get(column)) {
-            (_, Some(names)) if !names.is_empty() => some_of(names),
-            (Kind::Gaussian, _) => {
-                let (mean, unit) = (
-                    model.scaling.invert(column, 0.0),
-                    1.0 / model.scaling.scale_of(column),
-                );
-                format!("numbers around {mean} ± {unit}")
-            }
-            (Kind::Bernoulli, _) => "0 or 1".to_owned(),
-            (Kind::Categorical(count), _) => format!("0 to {}", count - 1),
-        };
+        let what = describe_column(model, column, kind);
         writeln!(out, "  {:<20} {what}", name(column))?;
     }
     writeln!(out, "\nwhich meet in this order")?;
     for t in 0..model.structure.trees.len() {
-        writeln!(out, "  {}", meeting(&model.structure, t, &name))?;
+        writeln!(out, "  {}", nested(&model.structure, t, &name))?;
     }
     Ok(())
 }
 
-/// A tree of columns as nested brackets.
-fn meeting(structure: &Structure, t: usize, name: &dyn Fn(usize) -> String) -> String {
-    let tree = &structure.trees[t];
-    let join = |parts: Vec<String>| {
-        if parts.len() == 1 {
-            parts[0].clone()
-        } else {
-            format!("({})", parts.join(" "))
+/// The values of a column in words.
+fn describe_column(model: &Model, column: usize, kind: &Kind) -> String {
+    match (kind, model.about.categories.get(column)) {
+        (_, Some(names)) if !names.is_empty() => some_of(names),
+        (Kind::Gaussian, _) => {
+            let mean = model.scaling.invert(column, 0.0);
+            let unit = 1.0 / model.scaling.scale_of(column);
+            format!("numbers around {mean} ± {unit}")
         }
-    };
-    let inputs = |p: &sumout::structure::Position| {
-        p.inputs.iter().map(|&input| name(input as usize)).collect()
-    };
-    let mut layer: Vec<String> = tree.positions.iter().map(inputs).map(join).collect();
+        (Kind::Bernoulli, _) => "0 or 1".to_owned(),
+        (Kind::Categorical(count), _) => format!("0 to {}", count - 1),
+    }
+}
+
+/// A tree of columns as nested brackets.
+fn nested(structure: &Structure, t: usize, name: &dyn Fn(usize) -> String) -> String {
+    let tree = &structure.trees[t];
+    let mut layer = Vec::new();
+    for position in &tree.positions {
+        let names = position.inputs.iter().map(|&input| name(input as usize));
+        layer.push(bracket(names.collect()));
+    }
     for level in &tree.levels {
-        let children = |children: &Vec<u32>| {
-            join(
-                children
-                    .iter()
-                    .map(|&child| layer[child as usize].clone())
-                    .collect(),
-            )
-        };
-        layer = level.children.iter().map(children).collect();
+        let texts = |children: &Vec<u32>| picked(&layer, children);
+        layer = level.children.iter().map(texts).map(bracket).collect();
     }
     layer.join(" ")
+}
+
+fn picked(layer: &[String], children: &[u32]) -> Vec<String> {
+    children
+        .iter()
+        .map(|&child| layer[child as usize].clone())
+        .collect()
+}
+
+/// Brackets around two or more.
+fn bracket(parts: Vec<String>) -> String {
+    if parts.len() == 1 {
+        parts[0].clone()
+    } else {
+        format!("({})", parts.join(" "))
+    }
 }
 
 /// One line for each entry of an object.
@@ -148,24 +150,21 @@ fn print_json(value: &Value, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// JSON as people would type it in TOML: numbers of 32 bits without the digits that 64 bits add.
+/// JSON as people write it in TOML: numbers of 32 bits without the digits that 64 bits add.
 fn plain(value: &Value) -> String {
-    let list = |parts: Vec<String>| parts.join(", ");
     match value {
         Value::Number(number) => match number.as_f64() {
             Some(x) if number.is_f64() && f64::from(x as f32) == x => (x as f32).to_string(),
             _ => number.to_string(),
         },
-        Value::Array(all) => format!("[{}]", list(all.iter().map(plain).collect())),
+        Value::Array(all) => {
+            let parts: Vec<String> = all.iter().map(plain).collect();
+            format!("[{}]", parts.join(", "))
+        }
         Value::Object(all) => {
-            format!(
-                "{{ {} }}",
-                list(
-                    all.iter()
-                        .map(|(key, value)| format!("{key} = {}", plain(value)))
-                        .collect()
-                )
-            )
+            let pair = |(key, value): (&String, &Value)| format!("{key} = {}", plain(value));
+            let parts: Vec<String> = all.iter().map(pair).collect();
+            format!("{{ {} }}", parts.join(", "))
         }
         other => other.to_string(),
     }

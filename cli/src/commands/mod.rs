@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The commands, one file each. None uses another.
 
 pub mod train;
 pub mod evaluate;
@@ -10,6 +10,5 @@ pub mod inspect;
 pub mod serve;
 pub mod bench;
 pub mod data;
-pub mod demo_model;
 pub mod demo;
 pub mod completions;

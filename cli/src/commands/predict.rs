@@ -1,17 +1,14 @@
-//! `sumout predict`: class, posterior and log-likelihood of every row, however many there are.
+//! `sumout predict`: class, posterior and log-likelihood of every row, for any number of rows.
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Input, KeepArgs};
+use crate::options::open_model::OpenModel;
+use crate::terminal::far_rows::FarRows;
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
-use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::error::say;
-use sumout_data::layout::Layout;
-use sumout_data::model_files;
 use sumout_data::model_files::layout_of;
-use sumout_data::model_files::{FARTHEST, TOO_FAR};
 use sumout_data::output::{Output, OutputFormat};
 
 /// Class, posterior and log-likelihood of every row
@@ -23,7 +20,7 @@ pub struct Args {
     input: Input,
     #[command(flatten)]
     keep: KeepArgs,
-    /// Where answers go: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
+    /// Where to write the answers: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
     #[command(flatten)]
@@ -32,127 +29,89 @@ pub struct Args {
 
 /// Predicts chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out)?;
-    check_apart(
-        &args.out,
-        &[
-            &args.input.data,
-            args.input.labels_file(),
-            &args.model.to_string_lossy(),
-        ],
-    )?;
-    let mut predictor = args
-        .device
-        .choice()
-        .predictor(model_files::load(&args.model)?)?;
+    let inputs = [args.input.data.as_str(), args.input.labels_file()];
+    let OpenModel {
+        format,
+        mut predictor,
+    } = OpenModel::open(&args.model, &args.device, &args.out, &inputs)?;
     let rows = args
         .input
         .open_unlabelled(predictor.model(), args.keep.keep())?;
-    let kept: Vec<Field> = rows
-        .layout
-        .kept
-        .iter()
-        .map(|kept| kept.field.clone())
-        .collect();
+    let kept: Vec<Field> = rows.layout.kept.iter().map(|k| k.field.clone()).collect();
+    let create = |model: &Model, named: bool| {
+        Output::create(&args.out, format, fields(model, &kept, named), None)
+    };
     let mut out = None;
-    let mut far = Far::default();
+    let mut far = FarRows::default();
     for chunk in rows {
         let chunk = chunk?;
-        // Rows that are files are named, where text can be written.
+        // Rows that are files are named, if the output can have text.
         let named = !chunk.files.is_empty() && format != OutputFormat::Npy;
-        let out = match &mut out {
-            Some(out) => out,
-            None => out.insert(Output::create(
-                &args.out,
-                format,
-                fields(predictor.model(), &kept, named),
-                None,
-            )?),
-        };
+        if out.is_none() {
+            out = Some(create(predictor.model(), named)?);
+        }
         let scores = predictor.score(predictor.model().rows(&chunk.values)?)?;
         far.count(chunk.first, &scores.log_marginal);
-        let predicted = scores.classes();
-        for (row, posterior) in scores.posterior.iter().enumerate() {
-            let file = named.then(|| Value::Text(&chunk.files[row]));
-            let kept = chunk.kept[row * kept.len()..][..kept.len()]
-                .iter()
-                .map(Written::value);
-            let head = kept
-                .chain(file)
-                .chain([Value::Whole(predicted[row] as i64)]);
-            let tail = posterior
-                .iter()
-                .chain([&scores.log_marginal[row]])
-                .map(|&number| Value::Double(number));
-            out.row(&head.chain(tail).collect::<Vec<_>>())?;
+        for (row, class) in scores.classes().into_iter().enumerate() {
+            let answers = (class, scores.posterior.row(row), scores.log_marginal[row]);
+            let kept = &chunk.kept[row * kept.len()..][..kept.len()];
+            let file = named.then(|| chunk.files[row].as_str());
+            if let Some(out) = &mut out {
+                out.row(&cells(answers, kept, file))?;
+            }
         }
     }
-    far.say();
+    far.warn();
     match out {
         Some(out) => out.finish(),
-        None => Output::create(
-            &args.out,
-            format,
-            fields(predictor.model(), &kept, false),
-            None,
-        )?
-        .finish(),
+        None => create(predictor.model(), false)?.finish(), // no rows: a head without rows
     }
 }
 
-/// Rows too far from all that was learned.
-#[derive(Clone, Default)]
-pub struct Far {
-    first: Option<usize>, // counted from one
-    rows: usize,
+/// The cells of a row: columns that are kept, the name of its file, then the answers.
+fn cells<'a>(
+    answers: (usize, &[f64], f64),
+    kept: &'a [Written],
+    file: Option<&'a str>,
+) -> Vec<Value<'a>> {
+    let (class, posterior, log_marginal) = answers;
+    let mut cells: Vec<Value<'a>> = kept.iter().map(Written::value).collect();
+    cells.extend(file.map(Value::Text));
+    cells.push(Value::Whole(class as i64));
+    cells.extend(posterior.iter().map(|&p| Value::Double(p)));
+    cells.push(Value::Double(log_marginal));
+    cells
 }
 
-impl Far {
-    /// Looks at the log-likelihoods of rows from `first` on.
-    pub fn count(&mut self, first: usize, log_likelihood: &[f64]) {
-        let far = |&(_, log): &(usize, &f64)| log.abs() > FARTHEST;
-        for (row, _) in log_likelihood.iter().enumerate().filter(far) {
-            self.first.get_or_insert(first + row + 1);
-            self.rows += 1;
-        }
-    }
-
-    /// Warns, if there was one.
-    pub fn say(&self) {
-        let Some(first) = self.first else { return };
-        let rows = if self.rows == 1 {
-            "".to_owned()
-        } else {
-            format!(" (the first of {})", self.rows)
-        };
-        say(&format!("row {first}{rows} is {TOO_FAR}"));
-    }
-}
-
-/// Columns that are kept, then the answers; an answer whose name is taken is called "predicted_" and its name.
+/// Columns that are kept, then the answers. An answer whose name is taken gets "predicted_" before
+/// its name.
 fn fields(model: &Model, kept: &[Field], named: bool) -> Vec<Field> {
-    let Layout { classes, .. } = layout_of(model);
-    let kind = if classes.is_empty() {
-        FieldKind::Whole
-    } else {
-        FieldKind::Category(classes)
-    };
-    let posterior =
-        (0..model.structure.classes).map(|class| format!("p_{}", model.class_name(class)));
-    let numbers = posterior
-        .chain(["log_likelihood".to_owned()])
-        .map(|name| Field::new(name, FieldKind::Double));
-    let file = named.then(|| Field::new("file", FieldKind::Text));
-    let answers = file
-        .into_iter()
-        .chain([Field::new("class", kind)])
-        .chain(numbers);
     let mut fields = kept.to_vec();
-    for mut answer in answers {
+    for mut answer in answer_fields(model, named) {
         while kept.iter().any(|kept| kept.name == answer.name) {
             answer.name.insert_str(0, "predicted_");
         }
         fields.push(answer);
     }
+    fields
+}
+
+fn answer_fields(model: &Model, named: bool) -> Vec<Field> {
+    let classes = layout_of(model).classes;
+    let kind = if classes.is_empty() {
+        FieldKind::Whole
+    } else {
+        FieldKind::Category(classes)
+    };
+    let mut fields = Vec::new();
+    if named {
+        fields.push(Field::new("file", FieldKind::Text));
+    }
+    fields.push(Field::new("class", kind));
+    for class in 0..model.structure.classes {
+        let name = format!("p_{}", model.class_name(class));
+        fields.push(Field::new(name, FieldKind::Double));
+    }
+    fields.push(Field::new("log_likelihood", FieldKind::Double));
     fields
 }

@@ -1,32 +1,30 @@
-//! `sumout sample`: new rows, drawn from what a model has learned.
+//! `sumout sample`: new rows, sampled from a model.
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::Drawn;
+use crate::options::open_model::OpenModel;
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::random::seed_at;
-use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::Value;
-use sumout_data::model_files;
-use sumout_data::model_files::{class_of, layout_of};
-use sumout_data::output::label_field;
-use sumout_data::output::{Output, OutputFormat, fields_of};
+use sumout_data::model_files::layout_of;
+use sumout_data::output::{Output, OutputFormat, fields_of, label_field};
 
-/// Rows drawn at once.
+/// Rows that are sampled at once.
 const PIECE: usize = 1024;
 
-/// Draw new rows from a model
+/// Sample new rows from a model
 ///
-/// Where the model has classes, the class of each row is the last column: by its name, or in .npy by its number (0, 1, …).
-/// Images in .npy and .png have none.
+/// If the model has classes, the last column is the class of the row: its name, or in .npy its
+/// number (0, 1, …). Images in .npy and .png have no class.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file
     model: PathBuf,
-    /// How many
+    /// How many rows
     #[arg(long, default_value_t = 16)]
     count: usize,
-    /// Of this class only
+    /// Only rows of this class
     #[arg(long, value_name = "CLASS")]
     class: Option<String>,
     #[command(flatten)]
@@ -35,45 +33,32 @@ pub struct Args {
     device: DeviceArgs,
 }
 
-/// Draws piece by piece.
+/// Samples piece by piece.
 pub fn run(args: &Args) -> Result<()> {
-    let format = OutputFormat::of(&args.out.out)?;
-    check_apart(&args.out.out, &[&args.model.to_string_lossy()])?;
-    let mut predictor = args
-        .device
-        .choice()
-        .predictor(model_files::load(&args.model)?)?;
-    let class = args
-        .class
-        .as_ref()
-        .map(|name| class_of(predictor.model(), name))
-        .transpose()?;
+    let model = OpenModel::open(&args.model, &args.device, &args.out.out, &[])?;
+    let class = model.class(args.class.as_ref())?;
+    let OpenModel {
+        format,
+        mut predictor,
+    } = model;
     let layout = layout_of(predictor.model());
+    let is_image =
+        layout.shape.is_some() && matches!(format, OutputFormat::Npy | OutputFormat::Png);
+    let has_class = !is_image && predictor.model().structure.classes > 1;
     let mut fields = fields_of(&layout);
-    let image = layout.shape.is_some() && matches!(format, OutputFormat::Npy | OutputFormat::Png);
-    let labelled = !image && predictor.model().structure.classes > 1;
-    if labelled {
-        fields.push(label_field(
-            layout.target.as_deref().unwrap_or("class"),
-            &layout,
-        ));
+    if has_class {
+        let name = layout.target.as_deref().unwrap_or("class");
+        fields.push(label_field(name, &layout));
     }
     let mut out = Output::create(&args.out.out, format, fields, layout.image())?;
     for first in (0..args.count).step_by(PIECE) {
-        let samples = predictor.sample(
-            PIECE.min(args.count - first),
-            class,
-            seed_at(args.out.seed, first),
-        )?;
-        for (numbers, &class) in samples.rows.iter().zip(&samples.classes) {
-            let label = labelled.then_some(Value::Whole(class as i64));
-            out.row(
-                &numbers
-                    .iter()
-                    .map(|&x| Value::Single(x))
-                    .chain(label)
-                    .collect::<Vec<_>>(),
-            )?;
+        let count = PIECE.min(args.count - first);
+        let samples = predictor.sample(count, class, seed_at(args.out.seed, first))?;
+        let rows = samples.rows.iter();
+        for (numbers, &class) in rows.zip(&samples.classes) {
+            let mut row: Vec<Value<'_>> = numbers.iter().map(|&x| Value::Single(x)).collect();
+            row.extend(has_class.then_some(Value::Whole(class as i64)));
+            out.row(&row)?;
         }
     }
     out.finish()

@@ -1,4 +1,4 @@
-//! `sumout serve`: models as a service, with a page to try them on.
+//! `sumout serve`: models as an HTTP service, with a web page.
 
 use crate::terminal::interrupt;
 use anyhow::Result;
@@ -12,33 +12,36 @@ use sumout_serve::limits::Limits;
 use sumout_serve::log::Level;
 use sumout_serve::{Options, run as serve};
 
-/// Where the demo leaves its model.
+/// Where `sumout demo` writes its model.
 const DEMO: &str = "sumout-demo/model.sumout";
 
-/// Serve models over HTTP, with a page to try them on
+/// Serve models over HTTP, with a web page to try them
 ///
-/// Without a model it serves the one that `sumout demo` wrote. Bound to anything but this machine it needs a token, in
-/// SUMOUT_TOKEN or a file. Ctrl-C finishes what is under way; a second one does not.
+/// Without a model, it serves the one that `sumout demo` wrote. If other machines can connect, it
+/// needs a token, in SUMOUT_TOKEN or in a file. Ctrl-C lets running requests finish; a second
+/// Ctrl-C stops at once.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Model files; NAME=FILE gives one another name than its file has
+    /// Model files; NAME=FILE serves a model under this name instead of the name of its file
     models: Vec<String>,
-    /// Where to listen; port 0 takes any that is free
+    /// Address to listen on; port 0 is any free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
-    /// Load a model again when its file changes; a bad file keeps the old model
+    /// Load a model again when its file changes; if the new file is damaged, the old model stays
     #[arg(long)]
     reload: bool,
-    /// Rows to try on the page: any data set the models can read [default: digits, for images of 28×28]
+    /// Example rows for the web page: a data set that the models can read [default: digits, for
+    /// images of 28×28]
     #[arg(long, value_name = "DATA")]
     examples: Option<String>,
     /// A file whose first line is the bearer token that clients must send
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Another host name under which this machine may be asked, such as a proxy's
+    /// Another host name that requests may use, such as the name of a proxy; can be given several
+    /// times
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// What is logged on standard error, a JSON object a line
+    /// What to log on standard error, one JSON object per line
     #[arg(long, value_enum, default_value_t = LogArg::Problems)]
     log: LogArg,
     #[command(flatten)]
@@ -50,31 +53,33 @@ pub struct Args {
 enum LogArg {
     /// Every request
     All,
-    /// Start, stop, reloads, and requests that failed
+    /// Start, stop, reloads, and failed requests
     Problems,
     /// Nothing
     None,
 }
 
-/// How much one client may ask for.
+/// Limits of requests.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct LimitArgs {
-    /// MiB that a request may make the service hold at once: a JSON body, a line, an Arrow record batch
+    /// Maximum MiB that a request may hold in memory at once: a JSON body, a line, an Arrow record
+    /// batch
     #[arg(long, value_name = "MIB", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=4096))]
     max_body: u64,
-    /// MiB of a whole stream (JSON lines, CSV, Arrow), and of any answer
+    /// Maximum MiB of a whole stream (JSON lines, CSV, Arrow), and of any answer
     #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..))]
     max_stream: u64,
-    /// Rows in a request
+    /// Maximum rows per request
     #[arg(long, value_name = "ROWS", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     max_rows: u64,
-    /// Requests under way at once
+    /// Maximum requests at the same time
     #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..))]
     max_requests: u64,
-    /// Seconds that a body may take, or pause where it is a stream; a stream may take 30 times as long in all
+    /// Maximum seconds for receiving a body. A stream may pause this long, and take 30 times as
+    /// long in total
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_seconds: u64,
-    /// Questions waiting for a model; more get a 503
+    /// Maximum requests that wait for a model; more get status 503
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
     max_waiting: u64,
 }
@@ -96,9 +101,10 @@ impl LimitArgs {
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let token = token(args.token_file.as_deref())?;
     if !args.listen.ip().is_loopback() && token.is_none() {
-        let message =
-            "anyone who can reach {} could use it: give a token in SUMOUT_TOKEN or --token-file";
-        return Err(mistake(message.replace("{}", &args.listen.to_string())));
+        return Err(mistake(format!(
+            "anyone who can reach {} could use it: give a token in SUMOUT_TOKEN or --token-file",
+            args.listen
+        )));
     }
     let models = if args.models.is_empty() {
         vec![demo_model()?]
@@ -129,10 +135,10 @@ fn demo_model() -> Result<String> {
     if Path::new(DEMO).is_file() {
         return Ok(format!("digits={DEMO}"));
     }
-    let hint = format!(
-        "`sumout demo` trains one in a minute and leaves it in {DEMO}, where `sumout serve` finds it"
-    );
-    Err(mistake(format!("expected a model file; {hint}")))
+    Err(mistake(format!(
+        "expected a model file; `sumout demo` trains one in a minute and writes it to {DEMO}, \
+         where `sumout serve` finds it"
+    )))
 }
 
 /// The token of SUMOUT_TOKEN or of a file.
@@ -147,11 +153,13 @@ fn token(file: Option<&Path>) -> Result<Option<String>> {
             .map(|token| token.trim().to_owned()),
     };
     match token {
-        Some(token) if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Err(mistake(
-                "expected a token of at least 16 letters, digits or signs",
-            ))
-        }
+        Some(token) if !is_strong(&token) => Err(mistake(
+            "expected a token of at least 16 letters, digits or signs",
+        )),
         token => Ok(token),
     }
+}
+
+fn is_strong(token: &str) -> bool {
+    token.len() >= 16 && token.bytes().all(|byte| byte.is_ascii_graphic())
 }

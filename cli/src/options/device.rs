@@ -5,7 +5,8 @@ use sumout_data::devices::DeviceChoice;
 /// What computes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeviceArgs {
-    /// What computes: cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used, else the processor)
+    /// What computes: cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used,
+    /// else the CPU)
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
     /// How a GPU multiplies: f32, or tf32 on its tensor cores [default: tf32 to train, else f32]
@@ -14,15 +15,15 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// What was given, where it is not the default.
-    pub fn words(&self) -> (Option<String>, Option<String>) {
+    /// The device and the precision, if they are not the default.
+    pub fn given(&self) -> (Option<String>, Option<String>) {
         (
             Some(self.device.clone()).filter(|device| device != "cpu"),
             self.precision.clone(),
         )
     }
 
-    /// For whoever opens the device.
+    /// The choice, for opening the device.
     pub fn choice(&self) -> DeviceChoice {
         DeviceChoice {
             device: self.device.clone(),

@@ -2,3 +2,4 @@
 
 pub mod input;
 pub mod device;
+pub mod open_model;

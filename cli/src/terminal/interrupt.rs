@@ -1,19 +1,20 @@
-//! Ctrl-C: what was being written disappears with the program; a training run is asked to stop first.
+//! Ctrl-C: unfinished files are removed, then the program ends. A training run can finish its step
+//! first.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use sumout_data::unfinished;
 
-/// What a shell shows for a program that was interrupted: 128 + SIGINT.
+/// The exit code of an interrupted program: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// Whether someone will look at [`REQUESTED`] soon.
+/// Whether the program will check [`REQUESTED`] soon.
 static DEFERRED: AtomicBool = AtomicBool::new(false);
 
-/// Whether Ctrl-C has come while it was deferred.
+/// Whether Ctrl-C was pressed while it was deferred.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// A run that was stopped on request: no error, but not finished either. Says how to go on.
+/// A run that was stopped on request: not an error, but not finished. Says how to continue.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -25,7 +26,8 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// While this is alive, the first Ctrl-C is a request that [`requested`] tells of; the second ends the program.
+/// While this is alive, the first Ctrl-C is a request, see [`requested`]; the second ends the
+/// program.
 #[derive(Debug)]
 pub struct Deferred(());
 
@@ -41,14 +43,14 @@ impl Drop for Deferred {
     }
 }
 
-/// Whether Ctrl-C has come.
+/// Whether Ctrl-C was pressed.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }
 
-/// From now on Ctrl-C (and a polite request to end) removes what is unfinished, then ends the program.
+/// From now on, Ctrl-C and SIGTERM remove unfinished files, then end the program.
 pub fn install() {
-    // The only failure is a second handler; then the first one does the work.
+    // This can fail only if there is a handler already; then that one does the work.
     let _ = ctrlc::set_handler(|| {
         if DEFERRED.load(Ordering::SeqCst) && !REQUESTED.swap(true, Ordering::SeqCst) {
             return;

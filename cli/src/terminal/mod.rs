@@ -1,5 +1,6 @@
-//! What a user at a terminal meets: progress, Ctrl-C, errors and exit codes.
+//! What a user at a terminal sees: progress, warnings, Ctrl-C, errors and exit codes.
 
 pub mod interrupt;
 pub mod user_error;
+pub mod far_rows;
 pub mod progress;

@@ -1,15 +1,17 @@
-//! How far a run has come: a live bar on standard error, and plain lines on standard output that are the same for the
-//! same seed.
+//! The progress of training: a live bar on standard error, and plain lines on standard output. The
+//! same seed prints the same lines.
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
-use sumout::training::{Loss, Progress};
+use sumout::Settings;
+use sumout::training::Loss;
+use sumout::training::Progress;
 
-/// Lines a run prints.
+/// Lines that a run prints.
 const LINES: usize = 10;
 
-/// Writes on after its reader has gone: what training makes is a file, and the lines are a courtesy.
+/// Ignores a closed pipe: training makes a file, so it does not stop when nobody reads its lines.
 pub struct Patient<W: Write>(pub W);
 
 impl<W: Write> Write for Patient<W> {
@@ -28,8 +30,8 @@ impl<W: Write> Write for Patient<W> {
     }
 }
 
-/// Reports a run.
-pub struct Report {
+/// Reports the steps of a run.
+pub struct StepReporter {
     bar: ProgressBar,
     batch: usize,
     generative: f64,
@@ -37,48 +39,38 @@ pub struct Report {
     since: Loss,
 }
 
-impl Report {
-    /// For a run of so many steps of so many rows, of which some are done. The bar is hidden where nobody sees it.
-    pub fn new(steps: usize, done: usize, batch: usize, generative: f64) -> Self {
-        let bar = ProgressBar::new(steps as u64).with_position(done as u64);
+impl StepReporter {
+    /// For a run of which `done` steps are done. The bar is hidden if standard error is not a
+    /// terminal.
+    pub fn new(settings: &Settings, done: usize) -> Self {
         let style = "{bar:24} step {pos} of {len}  {msg}  time left {eta}";
-        bar.set_style(
-            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
+        let bar = bar(settings.steps, style).with_position(done as u64);
         bar.reset_eta();
         Self {
             bar,
-            batch,
-            generative,
-            every: steps.div_ceil(LINES),
+            batch: settings.batch,
+            generative: settings.generative,
+            every: settings.steps.div_ceil(LINES),
             since: Loss::default(),
         }
     }
 
-    /// Hears of a step.
+    /// Reports a step.
     pub fn step(&mut self, progress: &Progress, out: &mut impl Write) -> Result<()> {
         self.since.add(&progress.loss);
         self.bar.set_position(progress.step as u64);
         let rate = self.bar.per_sec() * self.batch as f64;
         self.bar
             .set_message(format!("loss {:.3}  {rate:.0} rows/s", progress.objective));
-        let due = progress.step.is_multiple_of(self.every) || progress.step == progress.steps;
-        if due {
-            let Progress { step, steps, .. } = *progress;
-            let line = format!(
-                "step {step:>6} of {steps}  {}",
-                describe(&self.since, self.generative)
-            );
-            self.line(&line, out)?;
+        let Progress { step, steps, .. } = *progress;
+        if step.is_multiple_of(self.every) || step == steps {
+            let loss = describe(&self.since, self.generative);
+            self.line(&format!("step {step:>6} of {steps}  {loss}"), out)?;
             self.since = Loss::default();
         }
         if let Some(validation) = &progress.validation {
-            let line = format!(
-                "validation {:>10}  {}",
-                "",
-                describe(validation, self.generative)
-            );
-            self.line(&line, out)?;
+            let loss = describe(validation, self.generative);
+            self.line(&format!("validation {:>10}  {loss}", ""), out)?;
         }
         Ok(())
     }
@@ -90,10 +82,18 @@ impl Report {
         Ok(())
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A live bar on standard error.
+pub fn bar(length: usize, style: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(style);
+    let bar = ProgressBar::new(length as u64);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
 }
 
 fn describe(loss: &Loss, generative: f64) -> String {

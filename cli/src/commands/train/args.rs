@@ -1,0 +1,50 @@
+//! The options of `sumout train`.
+
+use crate::options::device::DeviceArgs;
+use crate::options::input::Input;
+use std::path::PathBuf;
+
+/// Train a model on data with missing values
+///
+/// Without a plan, Sumout chooses a model for the data: for images, a deep tree of 2×2 windows; for
+/// tables, a tree over columns, built from how they depend on each other. The same seed prints the
+/// same lines and gives the same model, with any number of threads.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A TOML file, or a preset (`sumout inspect` lists them)
+    #[arg(value_name = "PLAN", conflicts_with = "resume")]
+    pub plan: Option<String>,
+    #[command(flatten)]
+    pub(super) input: Input,
+    /// Columns whose numbers are names of categories, separated by commas; can be given several
+    /// times
+    #[arg(long, value_name = "COLUMNS")]
+    pub(super) categorical: Vec<String>,
+    /// Columns to leave out, separated by commas; can be given several times
+    #[arg(long, value_name = "COLUMNS")]
+    pub(super) ignore: Vec<String>,
+    /// Validation data, to keep the best model: a data set (its test half, if it has two), or the
+    /// share of the rows to use for validation, such as 0.1
+    #[arg(long, value_name = "DATA")]
+    pub(super) validation: Option<String>,
+    /// Where to write the model
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: PathBuf,
+    /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore"])]
+    pub(super) resume: Option<PathBuf>,
+    /// Steps between checkpoints; with 0, there is one only on Ctrl-C
+    #[arg(long, value_name = "STEPS", default_value_t = 1000)]
+    pub(super) checkpoint_every: usize,
+    /// Seed of all random numbers [default: 1]
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// Total number of steps
+    #[arg(long)]
+    pub(super) steps: Option<usize>,
+    /// Rows per step
+    #[arg(long, value_name = "ROWS")]
+    pub(super) batch: Option<usize>,
+    #[command(flatten)]
+    pub(super) device: DeviceArgs,
+}

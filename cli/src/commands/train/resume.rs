@@ -1,0 +1,56 @@
+//! A run that was stopped continues with the same data. Other data would give other bits.
+
+use crate::commands::train::args::Args;
+use crate::commands::train::start::VALIDATION;
+use crate::commands::train::training_data::{TrainingData, describe, digest};
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::path::Path;
+use sumout::model::Notes;
+use sumout::training::Checkpoint;
+use sumout_data::error::mistake;
+use sumout_data::layout::Split;
+use sumout_data::model_files::{self, layout_of};
+
+/// Reads a checkpoint and its data.
+pub fn resume(
+    args: &Args,
+    checkpoint: &Path,
+    out: &mut impl Write,
+) -> Result<(Checkpoint, TrainingData)> {
+    let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
+        .with_context(|| checkpoint.display().to_string())?;
+    let model = stopped.model();
+    let request = args.input.request(Split::Train, Some(layout_of(model)));
+    let data = TrainingData::read(args, &request)?;
+    check_same(&model.about.training, &data, args, checkpoint)?;
+    let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
+    writeln!(out, "data       {}", describe(&data.table))?;
+    writeln!(out, "resuming   after step {step} of {steps}")?;
+    Ok((stopped, data))
+}
+
+/// The data must be those of the start of the run.
+fn check_same(notes: &Notes, data: &TrainingData, args: &Args, checkpoint: &Path) -> Result<()> {
+    let file = checkpoint.display();
+    // Old checkpoints have no note about validation.
+    let before: Option<Option<String>> = notes.has(VALIDATION).then(|| notes.get(VALIDATION));
+    let now = data.validation.as_ref().map(digest);
+    let problem = match (&before, &now) {
+        (Some(Some(_)), None) => {
+            format!("{file}: expected --validation as at the start of this run, got none")
+        }
+        (Some(None), Some(_)) => {
+            format!("{file}: expected no --validation, as at the start of this run, got one")
+        }
+        _ if notes.get("data") != Some(digest(&data.table)) => {
+            let name = &args.input.data;
+            format!("{name}: expected the data that {file} was trained on, got other data")
+        }
+        (Some(Some(before)), Some(now)) if before != now => {
+            format!("--validation: expected the data that {file} was validated on, got other data")
+        }
+        _ => return Ok(()),
+    };
+    Err(mistake(problem))
+}

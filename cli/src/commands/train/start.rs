@@ -1,0 +1,157 @@
+//! A new run: read the data, choose a model, describe both.
+
+use crate::commands::train::args::Args;
+use crate::commands::train::training_data::{TrainingData, describe, digest};
+use crate::options::input::say_ignored;
+use anyhow::Result;
+use serde_json::json;
+use std::io::Write;
+use sumout::model::Notes;
+use sumout::recipes::{Fit, Preset};
+use sumout::{Settings, Trainer};
+use sumout_data::error::{mistake, say};
+use sumout_data::layout::{Request, Split, Table};
+use sumout_data::model_files::{NA, TARGET};
+use sumout_data::plan::Plan;
+use sumout_data::table_checks;
+
+/// The key of the validation data in a model's notes about its training.
+pub const VALIDATION: &str = "validation";
+
+/// Warnings about columns that are printed one by one.
+const MAX_WARNINGS: usize = 20;
+
+/// Reads the data and chooses how to fit a model.
+pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
+    check_target(args)?;
+    let plan = Plan::read(args.plan.as_deref())?;
+    let request = Request {
+        categorical: args.categorical.clone(),
+        ignore: args.ignore.clone(),
+        ..args.input.request(Split::Train, None)
+    };
+    let data = TrainingData::read(args, &request)?;
+    say_ignored(&data.table.layout);
+    warn(&data.table);
+    check_classes(&data.table)?;
+    let chosen = plan.for_data(&data.table)?;
+    let settings = with_options(chosen.settings.clone(), args);
+    let mut about = table_checks::names(&data.table);
+    about.training = notes(&data);
+    let preset = Preset { settings, ..chosen };
+    Ok((Fit::new().preset(preset).about(about), data))
+}
+
+/// The target cannot be ignored.
+fn check_target(args: &Args) -> Result<()> {
+    let Some(target) = &args.input.target else {
+        return Ok(());
+    };
+    let is_named = |names: &String| names == target || names.split(',').any(|name| name == target);
+    if args.ignore.iter().any(is_named) {
+        return Err(mistake(format!(
+            "--ignore {target}: it is the --target; expected other columns"
+        )));
+    }
+    Ok(())
+}
+
+/// Prints warnings about suspicious columns.
+fn warn(table: &Table) {
+    let mut warnings = table.layout.doubts.clone();
+    warnings.extend(table_checks::counters(table));
+    warnings.extend(table_checks::coarse(table));
+    warnings.extend(table_checks::outliers(table));
+    for warning in warnings.iter().take(MAX_WARNINGS) {
+        say(warning);
+    }
+    if warnings.len() > MAX_WARNINGS {
+        let more = warnings.len() - MAX_WARNINGS;
+        say(&format!("and {more} more columns with similar warnings"));
+    }
+}
+
+/// Every class must have an example. Better known before a model of all classes is made.
+fn check_classes(table: &Table) -> Result<()> {
+    let mut has_example = vec![false; table.classes()];
+    for label in table.labels.iter().flatten().filter(|&&label| label >= 0) {
+        has_example[*label as usize] = true;
+    }
+    let without = has_example.iter().position(|has| !has);
+    match without {
+        Some(class) if has_example.len() > 1 => {
+            let error = sumout::Error::ClassWithoutExamples { class };
+            Err(with_class_names(error, table))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The engine numbers classes; people name them.
+pub fn with_class_names(error: sumout::Error, table: &Table) -> anyhow::Error {
+    match error {
+        sumout::Error::ClassWithoutExamples { class } if !table.layout.classes.is_empty() => {
+            let name = &table.layout.classes[class];
+            mistake(format!(
+                "class '{name}': expected at least one labelled example, got none"
+            ))
+        }
+        other => other.into(),
+    }
+}
+
+/// The plan's settings, with those of the command line in their place.
+fn with_options(mut settings: Settings, args: &Args) -> Settings {
+    settings.seed = args.seed.unwrap_or(settings.seed);
+    settings.batch = args.batch.unwrap_or(settings.batch);
+    if let Some(steps) = args.steps {
+        // As many validations as without the option.
+        let every = settings.validate_every as u128 * steps as u128 / settings.steps.max(1) as u128;
+        settings.validate_every = every.clamp(1, usize::MAX as u128) as usize;
+        settings.steps = steps;
+    }
+    settings
+}
+
+/// What the model file says about its training.
+fn notes(data: &TrainingData) -> Notes {
+    let layout = &data.table.layout;
+    let mut notes = Notes::new(json!({
+        "program": concat!("sumout ", env!("CARGO_PKG_VERSION")),
+        "data": digest(&data.table),
+        VALIDATION: data.validation.as_ref().map(digest),
+        TARGET: layout.target,
+    }));
+    if !layout.na.is_empty() {
+        notes.set(NA, &layout.na);
+    }
+    notes
+}
+
+/// Describes data, model and training.
+pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingData) -> Result<()> {
+    writeln!(out, "data       {}", describe(&data.table))?;
+    if let Some(validation) = &data.validation {
+        writeln!(out, "validation {}", describe(validation))?;
+    }
+    let (structure, settings) = (trainer.model().structure, trainer.settings());
+    let (weights, edges) = (structure.weights(), structure.multiply_adds());
+    writeln!(
+        out,
+        "model      {weights} weights, {edges} multiply-adds per row"
+    )?;
+    let has_holes =
+        settings.drop_inputs > 0.0 || settings.drop_nodes.iter().any(|&share| share > 0.0);
+    let note = if has_holes {
+        "; the loss is measured with random holes"
+    } else {
+        ""
+    };
+    let (steps, batch, seed) = (settings.steps, settings.batch, settings.seed);
+    writeln!(
+        out,
+        "training   {steps} steps of {batch} rows, seed {seed}{note}"
+    )?;
+    out.flush()?;
+    Ok(())
+}

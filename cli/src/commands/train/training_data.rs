@@ -1,0 +1,158 @@
+//! The rows that a model is trained on, and those that it is validated on.
+
+use crate::commands::train::args::Args;
+use anyhow::Result;
+use sha2::{Digest, Sha256};
+use sumout::Rows;
+use sumout::random::{Purpose, Stream};
+use sumout::training::{Data, labels};
+use sumout_data::error::mistake;
+use sumout_data::layout::{Request, Split, Table};
+
+/// Training rows and validation rows.
+pub struct TrainingData {
+    /// To train on.
+    pub table: Table,
+    /// To keep the best model by.
+    pub validation: Option<Table>,
+}
+
+impl TrainingData {
+    /// Reads both.
+    pub fn read(args: &Args, request: &Request) -> Result<Self> {
+        let rows = args
+            .input
+            .with_labels(sumout_data::open(&args.input.data, request)?)?;
+        let table = rows.collect_table()?;
+        check_table(&table, &args.input.data)?;
+        let Some(validation) = &args.validation else {
+            return Ok(Self {
+                table,
+                validation: None,
+            });
+        };
+        if let Ok(share) = validation.parse::<f64>() {
+            return split(&table, share);
+        }
+        let request = Request {
+            split: Split::Test,
+            target: args.input.target.clone(),
+            model: Some(table.layout.clone()),
+            ignore: Vec::new(),
+            categorical: Vec::new(),
+            ..request.clone()
+        };
+        let validation = Some(sumout_data::read(validation, &request)?);
+        Ok(Self { table, validation })
+    }
+
+    /// The training rows, for the trainer.
+    pub fn train(&self) -> Result<Data<'_>> {
+        data_of(&self.table)
+    }
+
+    /// The validation rows, for the trainer.
+    pub fn validate(&self) -> Result<Option<Data<'_>>> {
+        self.validation.as_ref().map(data_of).transpose()
+    }
+}
+
+fn data_of(table: &Table) -> Result<Data<'_>> {
+    let rows = Rows::new(&table.values, table.layout.width)?;
+    let labels = labels(table.labels.as_deref().unwrap_or_default());
+    Ok(Data::new(rows, &labels))
+}
+
+/// There must be rows, and two classes if there is a target.
+fn check_table(table: &Table, name: &str) -> Result<()> {
+    if table.values.is_empty() {
+        return Err(mistake(format!(
+            "{name}: expected at least one row, got none"
+        )));
+    }
+    let (classes, target) = (&table.layout.classes, &table.layout.target);
+    let Some(target) = target.as_ref().filter(|_| classes.len() < 2) else {
+        return Ok(());
+    };
+    let got = match classes.first() {
+        Some(only) => format!("only '{only}'"),
+        None => "none".to_owned(),
+    };
+    Err(mistake(format!(
+        "{name}: expected at least two classes in '{target}', got {got}; \
+         use --ignore {target} in place of --target to train without classes"
+    )))
+}
+
+/// Draws a share of the rows for validation. The same data are always split in the same way.
+fn split(table: &Table, share: f64) -> Result<TrainingData> {
+    let rows = table.rows();
+    let kept = (share * rows as f64).round() as usize;
+    if !(share > 0.0 && share < 1.0) || kept == 0 || kept == rows {
+        return Err(mistake(format!(
+            "--validation: expected data, or a share of the {rows} rows that leaves rows for both \
+             training and validation, got {share}"
+        )));
+    }
+    let order = Stream::new(0, Purpose::Shuffle, u32::MAX, 0).permutation(rows);
+    Ok(TrainingData {
+        table: picked(table, &order[kept..]),
+        validation: Some(picked(table, &order[..kept])),
+    })
+}
+
+/// These rows of a table, in its order.
+fn picked(table: &Table, rows: &[u32]) -> Table {
+    let width = table.layout.width;
+    let mut rows = rows.to_vec();
+    rows.sort_unstable();
+    let numbers = |&row: &u32| &table.values[row as usize * width..][..width];
+    let labels_of = |labels: &Vec<i64>| rows.iter().map(|&row| labels[row as usize]).collect();
+    Table {
+        layout: table.layout.clone(),
+        values: rows.iter().flat_map(numbers).copied().collect(),
+        labels: table.labels.as_ref().map(labels_of),
+    }
+}
+
+/// A table in words.
+pub fn describe(table: &Table) -> String {
+    let layout = &table.layout;
+    let what = match &layout.shape {
+        Some(shape) => shape.to_string(),
+        None => count(layout.width, "column", "columns"),
+    };
+    let missing = table.values.iter().filter(|x| x.is_nan()).count();
+    let holes = if missing > 0 {
+        let share = missing as f64 / table.values.len() as f64;
+        format!(", {:.1} % missing", 100.0 * share)
+    } else {
+        String::new()
+    };
+    let classes = match table.labels {
+        Some(_) => count(table.classes(), "class", "classes"),
+        None => "no labels".to_owned(),
+    };
+    let rows = count(table.rows(), "row", "rows");
+    format!("{rows} of {what}, {classes}{holes}")
+}
+
+fn count(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+/// SHA-256 of numbers and labels, to tell data apart.
+pub fn digest(table: &Table) -> String {
+    let mut hash = Sha256::new();
+    for piece in table.values.chunks(1 << 16) {
+        let bytes: Vec<u8> = piece.iter().flat_map(|x| x.to_le_bytes()).collect();
+        hash.update(bytes);
+    }
+    let labels = table.labels.as_deref().unwrap_or_default();
+    for piece in labels.chunks(1 << 16) {
+        let bytes: Vec<u8> = piece.iter().flat_map(|label| label.to_le_bytes()).collect();
+        hash.update(bytes);
+    }
+    let digest = hash.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

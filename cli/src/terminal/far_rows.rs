@@ -1,0 +1,60 @@
+//! A warning about rows that are too unlike the training data.
+
+use sumout::queries::Scores;
+use sumout_data::error::say;
+use sumout_data::model_files::TOO_FAR;
+
+/// Counts rows that are too unlike the training data to be classified.
+#[derive(Clone, Debug, Default)]
+pub struct FarRows {
+    first: Option<usize>, // counted from 1
+    rows: usize,
+}
+
+impl FarRows {
+    /// Counts the rows that are too unlike the training data. `first` is the number of the first
+    /// row, from 0.
+    pub fn count(&mut self, first: usize, log_marginals: &[f64]) {
+        for (row, log) in log_marginals.iter().enumerate() {
+            if log.abs() > Scores::FARTHEST {
+                self.first.get_or_insert(first + row + 1);
+                self.rows += 1;
+            }
+        }
+    }
+
+    /// Prints a warning if there was such a row.
+    pub fn warn(&self) {
+        if let Some(warning) = self.warning() {
+            say(&warning);
+        }
+    }
+
+    fn warning(&self) -> Option<String> {
+        let first = self.first?;
+        let rows = if self.rows == 1 {
+            String::new()
+        } else {
+            format!(" (the first of {})", self.rows)
+        };
+        Some(format!("row {first}{rows} is {TOO_FAR}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_row_is_named_and_all_are_counted() {
+        let mut far = FarRows::default();
+        far.count(0, &[-3.0, -1e11]);
+        assert_eq!(far.warning(), None);
+        far.count(1024, &[-3.0, -1e13, f64::NEG_INFINITY]);
+        let warning = far.warning().unwrap();
+        assert!(
+            warning.starts_with("row 1026 (the first of 2) is "),
+            "{warning}"
+        );
+    }
+}

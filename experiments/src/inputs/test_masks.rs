@@ -1,0 +1,57 @@
+//! The paper's 16 kinds of holes in test images, the columns of its tables on MNIST. A plan may
+//! have others.
+
+use crate::inputs::mnist::SIDE;
+use anyhow::Result;
+use std::ops::Range;
+use sumout::masks::{Grid, Missing};
+use sumout_report::accuracy;
+
+/// All 16: first pixels missing i.i.d., then squares.
+pub fn all() -> Vec<Missing> {
+    accuracy::kinds().into_iter().map(nothing_is_none).collect()
+}
+
+fn nothing_is_none(missing: Missing) -> Missing {
+    if missing == Missing::Iid(0.0) {
+        Missing::None
+    } else {
+        missing
+    }
+}
+
+/// All 16 as a plan writes them.
+pub fn all_texts() -> Vec<String> {
+    all().iter().map(Missing::to_string).collect()
+}
+
+/// The columns of i.i.d. holes.
+pub fn iid() -> Range<usize> {
+    0..accuracy::IID.len()
+}
+
+/// The columns of squares.
+pub fn squares() -> Range<usize> {
+    accuracy::IID.len()..all().len()
+}
+
+/// The head of a column.
+pub fn name(missing: &Missing) -> String {
+    match missing {
+        Missing::None => "0".into(),
+        other => accuracy::name(other),
+    }
+}
+
+/// The heads of columns that a plan writes as texts.
+pub fn names(texts: &[String]) -> Vec<String> {
+    let parsed = texts.iter().filter_map(|text| text.parse().ok());
+    parsed.map(|missing| name(&missing)).collect()
+}
+
+/// Images (n, 784) with holes. The same seed gives the same holes to every method.
+pub fn with_holes(missing: Missing, images: &[f32], seed: u64) -> Result<Vec<f32>> {
+    let mut images = images.to_vec();
+    missing.apply(&Grid::image(SIDE, SIDE, 1), &mut images, 0, seed)?;
+    Ok(images)
+}

@@ -1,0 +1,7 @@
+//! The methods that are compared, one file each: they train, test, and add runs to the result file.
+
+pub mod knn;
+pub mod tmm;
+pub mod lenet;
+pub mod robust_lp;
+pub mod digit_pairs;

@@ -1,0 +1,132 @@
+//! `run`: one job for each seed of each experiment, several at a time.
+
+use crate::experiment::{Experiment, Method};
+use crate::inputs::mnist::Mnist;
+use crate::methods::{digit_pairs, knn, lenet, tmm};
+use crate::parallel;
+use crate::results::ResultFile;
+use anyhow::{Result, ensure};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use sumout_data::devices::DeviceChoice;
+
+/// What is run, and on what.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Names of experiments: plans/NAME.toml, or a variant in tuning/*.toml
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// MNIST: a name that `sumout data get` knows, or a folder with its four files
+    #[arg(long, default_value = "mnist")]
+    data: String,
+    /// Start over: throw away the runs in the result file
+    #[arg(long)]
+    again: bool,
+    /// How many seeds run at the same time; within a seed, how many nets or linear programs
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used, else the CPU)
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// How a GPU multiplies: f32, or tf32 on its tensor cores [default: tf32 to train, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<String>,
+}
+
+impl RunArgs {
+    fn device_choice(&self) -> DeviceChoice {
+        DeviceChoice {
+            device: self.device.clone(),
+            precision: self.precision.clone(),
+        }
+    }
+}
+
+/// One seed of an experiment.
+struct Job<'a> {
+    experiment: &'a Experiment,
+    seed: u64,
+    file: &'a ResultFile,
+}
+
+/// Runs all seeds of the named experiments. A job that fails does not stop the others.
+pub fn run(folder: &Path, args: &RunArgs) -> Result<()> {
+    let read = |name: &String| Experiment::read(folder, name);
+    let experiments = args.names.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let mnist = Mnist::read(&args.data)?;
+    let open = |experiment: &Experiment| {
+        let command = command(folder, experiment);
+        ResultFile::open(experiment, &mnist.checksum, command, args.again)
+    };
+    let files = experiments.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let failures = Mutex::new(Vec::new());
+    parallel::for_each(args.jobs, jobs(&experiments, &files), |job| {
+        run_or_note(&job, &mnist, args, &failures);
+        Ok(())
+    })?;
+    let failures = failures
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    ensure!(failures.is_empty(), "failed: {}", failures.join(", "));
+    Ok(())
+}
+
+/// Runs a job, or prints why it failed and notes its name.
+fn run_or_note(job: &Job<'_>, mnist: &Mnist, args: &RunArgs, failures: &Mutex<Vec<String>>) {
+    let name = &job.experiment.name;
+    if let Err(error) = run_one(job, mnist, args) {
+        eprintln!("{name}, seed {}: {error:#}", job.seed);
+        let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.push(name.clone());
+    }
+}
+
+fn jobs<'a>(experiments: &'a [Experiment], files: &'a [ResultFile]) -> Vec<Job<'a>> {
+    let mut jobs = Vec::new();
+    for (experiment, file) in experiments.iter().zip(files) {
+        jobs.extend(experiment.seeds.iter().map(|&seed| Job {
+            experiment,
+            seed,
+            file,
+        }));
+    }
+    jobs
+}
+
+/// One seed. The method is chosen here.
+fn run_one(job: &Job<'_>, mnist: &Mnist, args: &RunArgs) -> Result<()> {
+    let &Job {
+        experiment,
+        seed,
+        file,
+    } = job;
+    let mnist = &experiment.data(mnist);
+    let device = &args.device_choice();
+    match experiment.method {
+        Method::Knn => knn::run(experiment, seed, mnist, file),
+        Method::Tmm => tmm::run(experiment, seed, mnist, file, device),
+        Method::Lenet => lenet::run(experiment, seed, mnist, file, args.jobs),
+        Method::PairsTmm => digit_pairs::run_tmm(experiment, seed, mnist, file, device),
+        Method::PairsRobust => digit_pairs::run_robust(experiment, seed, mnist, file, args.jobs),
+    }
+}
+
+/// What to type to run it again.
+fn command(folder: &Path, experiment: &Experiment) -> String {
+    let words: Vec<String> = std::env::args().skip_while(|word| word != "run").collect();
+    let at = words.iter().position(|word| word == "--device");
+    let device = at.and_then(|at| words.get(at + 1));
+    let feature = match experiment.method {
+        Method::Lenet => " --features networks",
+        _ if device.is_some_and(|device| device != "cpu") => " --features cuda",
+        _ => "",
+    };
+    let options = device.map_or_else(String::new, |device| format!(" --device {device}"));
+    let place = if folder == Path::new("experiments") {
+        String::new()
+    } else {
+        format!("--folder {} ", folder.display())
+    };
+    let name = &experiment.name;
+    format!("cargo run --release -p experiments{feature} -- {place}run {name}{options}")
+}

@@ -1,0 +1,159 @@
+//! `pictures`: the paper's figures as SVG files: accuracy curves, samples of every class, what
+//! neurons stand for.
+
+use crate::inputs::mnist::SIDE;
+use crate::results::records;
+use crate::summary::curves;
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use sumout::Predictor;
+use sumout::queries::{Neuron, View};
+use sumout::random::{Purpose, Stream};
+use sumout_data::model_files;
+use sumout_report::picture::{Picture, base64};
+
+/// The model that is drawn. `run` of this experiment saves it beside its results.
+const MODEL: &str = "mnist-ht";
+
+/// Samples of every class.
+const SAMPLES: usize = 12;
+
+/// Layers shown, from the top.
+const LAYERS: usize = 3;
+
+/// Rows and columns of neurons in a layer's square; the nodes share them.
+const NEURONS: usize = 8;
+
+/// Writes all figures into the folder `figures`.
+pub fn run(folder: &Path) -> Result<()> {
+    let records = records(folder)?;
+    let figures = folder.join("figures");
+    let save = |name: &str, svg: String| model_files::save(&figures.join(name), svg.as_bytes());
+    save("iid.svg", curves::iid(&records))?;
+    save("squares.svg", curves::squares(&records))?;
+    let path = folder.join("results").join(format!("{MODEL}.sumout"));
+    if !path.exists() {
+        eprintln!(
+            "no {}: `run {MODEL}` writes it; samples.svg and neurons.svg stay as they are",
+            path.display()
+        );
+        return Ok(());
+    }
+    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut predictor = Predictor::new(sumout::Model::from_bytes(&bytes)?)?;
+    save("samples.svg", samples(&mut predictor)?)?;
+    save("neurons.svg", neurons(&mut predictor)?)
+}
+
+/// A row of samples from P(X|y) for every class.
+fn samples(predictor: &mut Predictor) -> Result<String> {
+    const CELL: usize = 46;
+    let classes = predictor.model().structure.classes;
+    let mut svg = start(SAMPLES * CELL, classes * CELL, "Samples of every class");
+    for class in 0..classes {
+        let samples = predictor.sample(SAMPLES, Some(class), 1)?;
+        for (i, row) in samples.rows.iter().enumerate() {
+            let place = Square {
+                x: i * CELL + 2,
+                y: class * CELL + 2,
+                size: CELL - 4,
+            };
+            draw_image(&mut svg, row, &place)?;
+        }
+    }
+    Ok(svg + "</svg>\n")
+}
+
+/// Width of a neuron's picture.
+const CELL: usize = 34;
+
+/// Width of a layer's square.
+const SIZE: usize = NEURONS * CELL;
+
+/// A square for each of the top layers, the top one first.
+fn neurons(predictor: &mut Predictor) -> Result<String> {
+    const GAP: usize = 20;
+    let top = predictor.model().structure.trees[0].levels.len();
+    let mut svg = start(
+        LAYERS * (SIZE + GAP) - GAP,
+        SIZE,
+        "What neurons of the top three layers stand for",
+    );
+    for place in 0..LAYERS {
+        draw_layer(&mut svg, predictor, top - place, place * (SIZE + GAP))?;
+    }
+    Ok(svg + "</svg>\n")
+}
+
+/// One layer. Each node has its part of the square, with samples from randomly chosen channels of
+/// it.
+fn draw_layer(
+    svg: &mut String,
+    predictor: &mut Predictor,
+    layer: usize,
+    left: usize,
+) -> Result<()> {
+    let tree = &predictor.model().structure.trees[0];
+    let (nodes, channels) = (tree.nodes(layer), tree.channels(layer));
+    let across = nodes.isqrt(); // nodes of a layer are a square
+    let share = NEURONS / across;
+    let mut random = Stream::new(1, Purpose::Sampling, layer as u32, 0);
+    for node in 0..nodes {
+        for i in 0..share * share {
+            let neuron = Neuron {
+                tree: 0,
+                layer,
+                node,
+                channel: random.below(channels),
+            };
+            let view = View::Samples {
+                count: 1,
+                seed: i as u64,
+            };
+            let row = predictor.explain(neuron, view)?;
+            let place = Square {
+                x: left + (node % across * share + i % share) * CELL + 1,
+                y: (node / across * share + i / share) * CELL + 1,
+                size: CELL - 2,
+            };
+            draw_image(svg, row.as_slice(), &place)?;
+        }
+    }
+    for line in 1..across {
+        let (y, x) = (line * share * CELL, left + line * share * CELL);
+        writeln!(
+            svg,
+            "<path d=\"M{left} {y}h{SIZE}M{x} 0v{SIZE}\" stroke=\"#d55e00\" stroke-width=\"1.5\"/>"
+        )?;
+    }
+    Ok(())
+}
+
+fn start(width: usize, height: usize, title: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
+    )
+}
+
+/// Where an image stands.
+struct Square {
+    x: usize,
+    y: usize,
+    size: usize,
+}
+
+/// A picture of the numbers that are not NaN.
+fn draw_image(svg: &mut String, row: &[f32], place: &Square) -> Result<()> {
+    let data = base64(&Picture::drawn(row, SIDE).to_png()?);
+    let Square { x, y, size } = place;
+    writeln!(
+        svg,
+        "<image x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" preserveAspectRatio=\"none\" \
+         style=\"image-rendering: pixelated\" href=\"data:image/png;base64,{data}\"/>\
+         <rect x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" fill=\"none\" stroke=\"#ccc\" stroke-width=\"0.5\"/>"
+    )?;
+    Ok(())
+}
