@@ -10,7 +10,7 @@ use sumout_cli::commands::{
     train,
 };
 use sumout_cli::terminal::progress::Patient;
-use sumout_cli::terminal::{interrupt, user_error as mistake};
+use sumout_cli::terminal::{hints, interrupt, user_error as mistake};
 
 fn main() -> ExitCode {
     let args = match parse() {
@@ -20,8 +20,8 @@ fn main() -> ExitCode {
             let words: Vec<String> = std::env::args_os()
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect();
-            if let Some(hint) = sumout_data::error::data_hint(words.iter().map(String::as_str))
-                .filter(|_| error.use_stderr())
+            if let Some(hint) =
+                hints::data_hint(words.iter().map(String::as_str)).filter(|_| error.use_stderr())
             {
                 let _ = writeln!(io::stderr(), "\n{hint}");
             }

@@ -331,7 +331,10 @@ fn columns_by_any_name() {
         apart.stdout
     );
     assert!(
-        apart.code == 0 && apart.stderr.contains("column 'rare' is known in no row"),
+        apart.code == 0
+            && apart
+                .stderr
+                .contains("column 'rare' has no values in the training rows"),
         "{}",
         apart.stderr
     );

@@ -1,8 +1,7 @@
 //! A file that appears whole or not at all: written beside its place, then renamed into it.
 
-use crate::error::{file_error, mistake};
+use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::unfinished;
-use anyhow::Result;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ pub struct Staged {
     file: File,
 }
 
-/// A mistake if a file that is to be written is one that the same command reads, or also writes.
+/// An error if a file that is to be written is one that is also read, or written twice.
 pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
     if out == "-" {
         return Ok(());
@@ -39,23 +38,20 @@ pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
     }
 }
 
-fn twice(out: &str) -> anyhow::Error {
-    mistake(format!(
-        "cannot write {out}: this command uses that file already; give another name"
-    ))
+fn twice(out: &str) -> Error {
+    let reason = "this command uses that file already; give another name";
+    Error::cannot(ErrorKind::SameFile, "write", out, reason)
 }
 
 impl Staged {
     /// Starts a file that will stand at `path`; what is there now stays until [`Staged::commit`].
     pub fn create(path: &Path) -> Result<Self> {
         let fails = |error| file_error("write", path, error);
+        let shown = path.display().to_string();
         // A link stays a link: what it points to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
-            return Err(mistake(format!(
-                "cannot write {}: it is a folder",
-                path.display()
-            )));
+            return Err(fails(io::ErrorKind::IsADirectory.into()));
         }
         if target.exists() && !target.is_file() {
             let file = File::options().write(true).open(&target).map_err(fails)?;
@@ -70,21 +66,20 @@ impl Staged {
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
         if !folder.is_dir() {
-            let message = format!(
-                "cannot write {}: there is no folder {}",
-                path.display(),
-                folder.display()
-            );
-            return Err(mistake(message));
+            let reason = format!("there is no folder {}", folder.display());
+            return Err(Error::cannot(
+                ErrorKind::MissingFile,
+                "write",
+                &shown,
+                reason,
+            ));
         }
         let Some(name) = target
             .file_name()
             .filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"))
         else {
-            return Err(mistake(format!(
-                "cannot write {}: expected the name of a file",
-                path.display()
-            )));
+            let reason = "expected the name of a file";
+            return Err(Error::cannot(ErrorKind::NotAFile, "write", &shown, reason));
         };
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

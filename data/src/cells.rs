@@ -1,7 +1,6 @@
-//! Tables of cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
+//! Cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
 
-use anyhow::Result;
-use std::fmt;
+use crate::error::{Place, Result};
 
 /// A cell before it is known what its column means.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,14 +13,19 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
+/// Whether a text is a number with a decimal comma, such as 3,5.
+pub fn has_comma(text: &str) -> bool {
+    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
+}
+
 /// What counts as a hole: an empty cell, what programs write for one, and what the user names.
 #[derive(Clone, Debug, Default)]
-pub struct Holes {
+pub struct MissingTexts {
     named: Vec<String>,
     numbers: Vec<f64>,
 }
 
-impl Holes {
+impl MissingTexts {
     /// These texts too; one that is a number stands for all ways to write it.
     pub fn and(named: &[String]) -> Self {
         Self {
@@ -57,6 +61,23 @@ impl Holes {
             Cell::Missing
         } else {
             Cell::Text(text)
+        }
+    }
+
+    /// The same cell, missing if it stands for a hole.
+    pub fn known<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        match cell {
+            Cell::Missing => Cell::Missing,
+            Cell::Number(number) => self.number(number),
+            Cell::Text(text) => self.cell(text),
+        }
+    }
+
+    /// The same cell of a format that has a null: text is missing only if the user names it.
+    pub fn known_beside_null<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        match cell {
+            Cell::Text(text) => self.named(text),
+            other => self.known(other),
         }
     }
 
@@ -122,23 +143,6 @@ impl<'a> Cell<'a> {
                 Some(whole.map_or(text, |(whole, _)| whole).to_owned())
             }
         }
-    }
-}
-
-/// Where a row is, as messages say it.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// The file.
-    pub file: &'a str,
-    /// "line" for text, counted from 1; "row" where there are no lines, counted from 0.
-    pub unit: &'static str,
-    /// Its number.
-    pub row: u64,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.file, self.unit, self.row)
     }
 }
 
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn holes_numbers_and_categories() {
-        let usual = Holes::default();
+        let usual = MissingTexts::default();
         for hole in [
             "", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A",
             "<NA>",
@@ -265,7 +269,7 @@ mod tests {
         for text in ["none", "?", "-", "-999"] {
             assert_eq!(usual.cell(text), Cell::Text(text));
         }
-        let named = Holes::and(&["?".to_owned(), "-999".to_owned()]);
+        let named = MissingTexts::and(&["?".to_owned(), "-999".to_owned()]);
         assert_eq!(
             ["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)),
             [Cell::Missing; 4]

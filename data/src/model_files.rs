@@ -1,10 +1,8 @@
-//! Model files, and what a model says about the rows it wants.
+//! Model files, and what a model says about the rows it takes.
 
 use crate::atomic_file::Staged;
-use crate::error::{file_error, mistake};
-use crate::layout::some_of;
-use crate::layout::{Column, ColumnKind, Layout, Shape};
-use anyhow::{Context, Result};
+use crate::error::{Error, ErrorKind, Result, clip, file_error};
+use crate::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -35,7 +33,8 @@ fn texts(list: &serde_json::Value) -> Vec<String> {
 
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
-    model_file::from_bytes(&bytes(path)?).with_context(|| path.display().to_string())
+    let model = model_file::from_bytes(&bytes(path)?);
+    model.map_err(|error| Error::from(error).in_file(&path.display().to_string()))
 }
 
 /// The bytes of a model file or a checkpoint: eight of them, then JSON.
@@ -43,10 +42,10 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
     match bytes.get(8) {
         Some(b'{') => Ok(bytes),
-        _ => Err(mistake(format!(
-            "{}: expected a model that `sumout train` wrote, got another file",
-            path.display()
-        ))),
+        _ => {
+            let error = Error::expected(ErrorKind::NotAModel, "a model file", "another file");
+            Err(error.in_file(&path.display().to_string()))
+        }
     }
 }
 
@@ -59,7 +58,7 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<()> {
     staged.commit()
 }
 
-/// The rows that a model wants.
+/// The rows that a model takes.
 pub fn layout_of(model: &Model) -> Layout {
     let about = &model.about;
     let kind = |column: usize| match about.categories.get(column) {
@@ -69,7 +68,7 @@ pub fn layout_of(model: &Model) -> Layout {
     let columns = about.columns.iter().enumerate();
     Layout {
         width: model.structure.width(),
-        shape: model.structure.frame.map(|f| Shape {
+        shape: model.structure.frame.map(|f| ImageShape {
             height: f.height,
             width: f.width,
             channels: f.channels,
@@ -94,11 +93,18 @@ pub fn layout_of(model: &Model) -> Layout {
 
 /// The class of that name, or of that number where classes have no names.
 pub fn class_of(model: &Model, name: &str) -> Result<usize> {
-    let names: Vec<String> = (0..model.structure.classes)
-        .map(|class| model.class_name(class))
-        .collect();
+    let classes = 0..model.structure.classes;
+    let names: Vec<String> = classes.map(|class| model.class_name(class)).collect();
+    class_among(&names, name)
+}
+
+/// The same among the names of all classes.
+pub fn class_among(names: &[String], name: &str) -> Result<usize> {
     let found = names.iter().position(|known| known == name);
-    found.ok_or_else(|| mistake(format!("class: expected {}, got '{name}'", some_of(&names))))
+    found.ok_or_else(|| {
+        let error = Error::unexpected(ErrorKind::UnknownClass, some_of(names), clip(name));
+        error.in_file("class")
+    })
 }
 
 #[cfg(test)]
@@ -128,6 +134,6 @@ mod tests {
         );
         let error = class_of(&model, "1").unwrap_err();
         assert_eq!(error.to_string(), "class: expected no, yes, got '1'");
-        assert!(crate::error::is_users(&error));
+        assert!(error.is_user_error());
     }
 }

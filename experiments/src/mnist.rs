@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::layout::{ReadOptions, Split, Table};
 
 /// Pixels of an image.
 pub const PIXELS: usize = 28 * 28;
@@ -34,9 +34,9 @@ impl Images {
             labels,
         } = sumout_data::read(
             data,
-            &Request {
+            &ReadOptions {
                 split,
-                ..Request::default()
+                ..ReadOptions::default()
             },
         )?;
         ensure!(

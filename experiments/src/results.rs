@@ -139,7 +139,8 @@ impl Book {
         model_files::save(
             &self.path,
             (serde_json::to_string_pretty(&*record)? + "\n").as_bytes(),
-        )
+        )?;
+        Ok(())
     }
 
     /// A file beside the results, of this experiment.
@@ -154,7 +155,7 @@ impl Book {
 
     /// Keeps a model beside the results; it stays out of the repository.
     pub fn keep(&self, model: &[u8]) -> Result<()> {
-        model_files::save(&self.path.with_extension("sumout"), model)
+        Ok(model_files::save(&self.path.with_extension("sumout"), model)?)
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {

@@ -29,7 +29,7 @@ use sumout::training::data::Data;
 use sumout::training::settings::Settings;
 use sumout::training::trainer::{Proceed, Trainer};
 use sumout_data::devices::DeviceChoice;
-use sumout_data::layout::{Layout, Shape, Table};
+use sumout_data::layout::{ImageShape, Layout, Table};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,7 +167,7 @@ fn row(options: &Options, vote: Vote) -> String {
 /// What trains, as the plan and the command line say.
 fn ready(options: &Options, chosen: &DeviceChoice) -> Result<(Device, Precision)> {
     let Some(asked) = &options.precision else {
-        return chosen.ready(Precision::Tf32);
+        return Ok(chosen.ready(Precision::Tf32)?);
     };
     let asked: Precision = asked.parse()?;
     let (device, precision) = chosen.ready(asked)?;
@@ -218,7 +218,7 @@ fn start_training(
     book: &Book,
 ) -> Result<Trainer> {
     let text = toml::to_string(model)?;
-    let shape = Shape {
+    let shape = ImageShape {
         height: 28,
         width: 28,
         channels: 1,

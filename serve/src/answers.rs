@@ -1,13 +1,15 @@
 //! Answers on their way out: JSON, JSON lines, CSV or an Arrow stream.
 
-use crate::columns::Columns;
 use crate::formats::arrow::write as arrow;
-use crate::formats::negotiate::Format;
+use crate::formats::negotiate::BodyFormat;
+use crate::formats::text::CsvTable;
 use crate::problem::Problem;
 use crate::spool::{Spool, unwritable};
 use csv::StringRecord;
+use serde::ser::{Serialize, Serializer};
 use std::io::{self, Write};
-use sumout_data::cells::{Field, FieldKind, Value};
+use sumout_data::cells::{Cell, Field, FieldKind, Value};
+use sumout_data::encode::Encoder;
 use sumout_data::model_files::{FARTHEST, TOO_FAR};
 
 /// Some rows of an answer; what was not asked for is not there.
@@ -15,20 +17,46 @@ use sumout_data::model_files::{FARTHEST, TOO_FAR};
 pub struct Block {
     /// How many rows.
     pub rows: usize,
-    /// (rows, width): filled, drawn or explained.
+    /// (rows, width): filled, sampled or explained.
     pub values: Option<Vec<f32>>,
     /// (rows, width).
     pub deviation: Option<Vec<f32>>,
     /// Sampled completions, each (rows, width).
     pub draws: Vec<Vec<f32>>,
-    /// (rows, K) and (rows).
-    pub scores: Option<(Vec<f64>, Vec<f64>)>,
-    /// The class of each drawn row.
+    /// Posterior and log-likelihood.
+    pub scores: Option<Scores>,
+    /// The class of each sampled row.
     pub classes: Option<Vec<usize>>,
-    /// The channel of each explained row, and how often it is used.
-    pub channels: Option<Vec<(usize, f64)>>,
+    /// The channel of each explained row.
+    pub channels: Option<Vec<ChannelOf>>,
     /// The cells of a CSV file as they were written.
     pub texts: Vec<StringRecord>,
+}
+
+/// What a model says of rows.
+#[derive(Debug)]
+pub struct Scores {
+    /// (rows, K).
+    pub posterior: Vec<f64>,
+    /// (rows).
+    pub log_likelihood: Vec<f64>,
+}
+
+impl Scores {
+    /// Posterior and log-likelihood of one row.
+    fn row(&self, row: usize, classes: usize) -> (&[f64], f64) {
+        let posterior = &self.posterior[row * classes..(row + 1) * classes];
+        (posterior, self.log_likelihood[row])
+    }
+}
+
+/// A channel of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelOf {
+    /// Which.
+    pub channel: usize,
+    /// How often it is used.
+    pub probability: f64,
 }
 
 /// What the rows of an answer hold.
@@ -42,20 +70,31 @@ pub struct Parts {
     pub draws: usize,
     /// Class, posterior and log-likelihood.
     pub scores: bool,
-    /// The class a row was drawn from.
+    /// The class a row was sampled from.
     pub classes: bool,
     /// Channels.
     pub channels: bool,
 }
 
-/// What an answer is written with.
+/// Which model answers, and what its rows hold.
+#[derive(Clone, Copy)]
+pub struct AnswerOf<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// Its columns.
+    pub encoder: &'a Encoder,
+    /// Its classes.
+    pub classes: &'a [String],
+    /// What the rows hold.
+    pub parts: Parts,
+}
+
+/// Writes an answer.
 pub struct Writer<'a> {
-    format: Format,
-    columns: &'a Columns,
-    classes: &'a [String],
-    parts: Parts,
-    /// The header of a CSV file that comes back, and where the model's columns are in it.
-    table: Option<(Vec<String>, Vec<usize>)>,
+    format: BodyFormat,
+    of: AnswerOf<'a>,
+    /// A CSV file that comes back with its holes filled.
+    table: Option<CsvTable>,
     fields: Vec<Field>,
     rows: usize,
     /// The answer so far.
@@ -63,65 +102,60 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Starts an answer of a model.
+    /// Starts an answer.
     pub fn new(
-        format: Format,
-        model: &str,
-        columns: &'a Columns,
-        classes: &'a [String],
-        parts: Parts,
-        table: Option<(Vec<String>, Vec<usize>)>,
+        format: BodyFormat,
+        of: AnswerOf<'a>,
+        table: Option<CsvTable>,
         spool: Spool,
     ) -> Result<Self, Problem> {
-        let table = table.filter(|_| format == Format::Csv && parts.values);
-        let fields = fields(columns, classes, parts, table.as_ref());
+        let table = table.filter(|_| format == BodyFormat::Csv && of.parts.values);
+        let fields = of.fields(table.as_ref());
         let mut writer = Self {
             format,
-            columns,
-            classes,
-            parts,
+            of,
             table,
             fields,
             rows: 0,
             spool,
         };
-        writer.start(model).map_err(|error| unwritable(&error))?;
+        writer.start().map_err(|error| unwritable(&error))?;
         Ok(writer)
     }
 
-    fn start(&mut self, model: &str) -> io::Result<()> {
+    fn start(&mut self) -> io::Result<()> {
         match self.format {
-            Format::Json => {
+            BodyFormat::Json => {
                 write!(
                     self.spool,
                     "{{\"model\":{},\"classes\":",
-                    serde_json::to_string(model)?
+                    serde_json::to_string(self.of.model)?
                 )?;
-                serde_json::to_writer(&mut self.spool, self.classes)?;
+                serde_json::to_writer(&mut self.spool, self.of.classes)?;
                 self.spool.write_all(b",\"rows\":[")
             }
-            Format::Lines => Ok(()),
-            Format::Csv => {
-                let kept = self.table.iter().flat_map(|(header, _)| header);
+            BodyFormat::Lines => Ok(()),
+            BodyFormat::Csv => {
+                let kept = self.table.iter().flat_map(|table| &table.header);
                 let names = kept.chain(self.fields.iter().map(|field| &field.name));
                 let mut writer = csv::Writer::from_writer(&mut self.spool);
                 writer.write_record(names).map_err(io_error)?;
                 writer.flush()
             }
-            Format::Arrow => arrow::schema(&mut self.spool, &self.fields),
+            BodyFormat::Arrow => arrow::schema(&mut self.spool, &self.fields),
         }
     }
 
     /// Writes some rows.
     pub fn block(&mut self, block: &Block) -> Result<(), Problem> {
         let written = match self.format {
-            Format::Json | Format::Lines => {
+            BodyFormat::Json | BodyFormat::Lines => {
                 (0..block.rows).try_for_each(|row| self.json_row(block, row))
             }
-            Format::Csv => self.csv_rows(block),
-            Format::Arrow => {
-                let (columns, classes, parts) = (self.columns, self.classes, self.parts);
-                let rows = (0..block.rows).map(|row| cells(block, row, columns, classes, parts));
+            BodyFormat::Csv => self.csv_rows(block),
+            BodyFormat::Arrow => {
+                let of = self.of;
+                let rows = (0..block.rows).map(|row| of.cells(block, row));
                 arrow::batch(&mut self.spool, &self.fields, rows)
             }
         };
@@ -129,124 +163,45 @@ impl<'a> Writer<'a> {
     }
 
     fn csv_rows(&mut self, block: &Block) -> io::Result<()> {
-        let table = self.table.take();
         let mut writer = csv::WriterBuilder::new()
             .flexible(true)
             .from_writer(&mut self.spool);
-        let text = |value: Value<'_>| match value {
-            Value::Missing => String::new(),
-            Value::Single(number) => number.to_string(),
-            Value::Double(number) => number.to_string(),
-            Value::Whole(number) => number.to_string(),
-            Value::Text(text) | Value::Json(text) => text.to_owned(),
-        };
         for row in 0..block.rows {
-            if let (Some((_, places)), Some(values)) = (&table, &block.values) {
-                let texts = &block.texts[row];
-                let mut record: Vec<String> = texts.iter().map(str::to_owned).collect();
-                for (column, &place) in places.iter().enumerate() {
-                    // What was there comes back as it was written.
-                    if self.columns.is_hole(&texts[place]) {
-                        record[place] = text(shown(
-                            self.columns,
-                            column,
-                            values[row * self.columns.width() + column],
-                        ));
-                    }
-                }
-                record
-                    .iter()
-                    .try_for_each(|cell| writer.write_field(cell))
-                    .map_err(io_error)?;
+            let mut skipped = 0;
+            if let Some(table) = &self.table {
+                let record = self.of.filled(table, block, row);
+                let written = record.iter().try_for_each(|cell| writer.write_field(cell));
+                written.map_err(io_error)?;
+                skipped = self.of.encoder.width(); // they are in the table
             }
-            let all = cells(block, row, self.columns, self.classes, self.parts);
-            let rest = if table.is_some() {
-                self.columns.width()
-            } else {
-                0
-            };
-            let values = all.into_iter().skip(rest).zip(&self.fields);
-            for (value, field) in values {
-                writer
-                    .write_field(text(value.shown(&field.kind)))
-                    .map_err(io_error)?;
+            let cells = self.of.cells(block, row).into_iter().skip(skipped);
+            for (value, field) in cells.zip(&self.fields) {
+                let text = csv_text(value.shown(&field.kind));
+                writer.write_field(text).map_err(io_error)?;
             }
             writer.write_record(None::<&[u8]>).map_err(io_error)?;
         }
-        writer.flush()?;
-        drop(writer);
-        self.table = table;
-        Ok(())
+        writer.flush()
     }
 
     fn json_row(&mut self, block: &Block, row: usize) -> io::Result<()> {
-        let to = &mut self.spool;
-        let width = self.columns.width();
-        let of = |all: &'_ [f32]| all[row * width..(row + 1) * width].to_vec();
-        to.write_all(if self.rows > 0 && self.format == Format::Json {
-            b",{"
-        } else {
-            b"{"
-        })?;
+        if self.rows > 0 && self.format == BodyFormat::Json {
+            self.spool.write_all(b",")?;
+        }
         self.rows += 1;
-        let mut first = true;
-        let mut key = |to: &mut Spool, name: &str| {
-            let comma = if std::mem::take(&mut first) { "" } else { "," };
-            write!(to, "{comma}\"{name}\":")
-        };
-        if let Some((posterior, log_likelihood)) = &block.scores {
-            let k = self.classes.len();
-            let posterior = &posterior[row * k..(row + 1) * k];
-            key(to, "class")?;
-            serde_json::to_writer(&mut *to, &self.classes[argmax(posterior)])?;
-            key(to, "posterior")?;
-            serde_json::to_writer(&mut *to, posterior)?;
-            key(to, "log_likelihood")?;
-            serde_json::to_writer(&mut *to, &log_likelihood[row])?;
-            if log_likelihood[row].abs() > FARTHEST {
-                key(to, "warning")?;
-                serde_json::to_writer(&mut *to, TOO_FAR)?;
-            }
+        serde_json::to_writer(&mut self.spool, &self.of.json(block, row))?;
+        if self.format == BodyFormat::Lines {
+            self.spool.write_all(b"\n")?;
         }
-        if let Some(classes) = &block.classes {
-            key(to, "class")?;
-            serde_json::to_writer(&mut *to, &self.classes[classes[row]])?;
-        }
-        if let Some(channels) = &block.channels {
-            key(to, "channel")?;
-            write!(to, "{}", channels[row].0)?;
-            key(to, "probability")?;
-            serde_json::to_writer(&mut *to, &channels[row].1)?;
-        }
-        if let Some(values) = &block.values {
-            key(to, "values")?;
-            json_values(to, self.columns, &of(values))?;
-        }
-        if let Some(deviation) = &block.deviation {
-            key(to, "deviation")?;
-            serde_json::to_writer(&mut *to, &of(deviation))?;
-        }
-        if self.parts.draws > 0 {
-            key(to, "draws")?;
-            for (i, draw) in block.draws.iter().enumerate() {
-                to.write_all(if i == 0 { b"[" } else { b"," })?;
-                json_values(to, self.columns, &of(draw))?;
-            }
-            to.write_all(b"]")?;
-        }
-        to.write_all(if self.format == Format::Lines {
-            b"}\n"
-        } else {
-            b"}"
-        })
+        Ok(())
     }
 
     /// Ends the answer.
     pub fn finish(mut self) -> Result<Spool, Problem> {
         let written = match self.format {
-            Format::Json => self.spool.write_all(b"]}"),
-            Format::Lines | Format::Csv => Ok(()),
-            Format::Arrow => arrow::end(&mut self.spool),
+            BodyFormat::Json => self.spool.write_all(b"]}"),
+            BodyFormat::Lines | BodyFormat::Csv => Ok(()),
+            BodyFormat::Arrow => arrow::end(&mut self.spool),
         };
         written.map_err(|error| unwritable(&error))?;
         Ok(self.spool)
@@ -272,8 +227,8 @@ fn argmax(posterior: &[f64]) -> usize {
 }
 
 /// A number of the model as people know it.
-fn shown(columns: &Columns, column: usize, value: f32) -> Value<'_> {
-    match columns.categories(column) {
+fn shown(encoder: &Encoder, column: usize, value: f32) -> Value<'_> {
+    match encoder.categories(column) {
         _ if value.is_nan() => Value::Missing,
         Some(names) => names
             .get(value as usize)
@@ -282,146 +237,206 @@ fn shown(columns: &Columns, column: usize, value: f32) -> Value<'_> {
     }
 }
 
-fn json_values(to: &mut Spool, columns: &Columns, values: &[f32]) -> io::Result<()> {
-    for (column, &value) in values.iter().enumerate() {
-        to.write_all(if column == 0 { b"[" } else { b"," })?;
-        match shown(columns, column, value) {
-            Value::Text(name) => serde_json::to_writer(&mut *to, name)?,
-            Value::Single(number) => serde_json::to_writer(&mut *to, &number)?,
-            _ => to.write_all(b"null")?,
-        }
+/// A cell of CSV.
+fn csv_text(value: Value<'_>) -> String {
+    match value {
+        Value::Missing => String::new(),
+        Value::Single(number) => number.to_string(),
+        Value::Double(number) => number.to_string(),
+        Value::Whole(number) => number.to_string(),
+        Value::Text(text) | Value::Json(text) => text.to_owned(),
     }
-    to.write_all(b"]")
 }
 
-/// The columns of a flat answer. Those that a CSV file already has keep their names, new ones get others.
-fn fields(
-    columns: &Columns,
-    classes: &[String],
-    parts: Parts,
-    table: Option<&(Vec<String>, Vec<usize>)>,
-) -> Vec<Field> {
-    let kind = |column: usize| match columns.categories(column) {
-        Some(names) => FieldKind::Category(names.to_vec()),
-        None => FieldKind::Single,
-    };
-    let mut fields = Vec::new();
-    if parts.values && table.is_none() {
-        fields.extend(
-            (0..columns.width()).map(|column| Field::new(columns.name(column), kind(column))),
-        );
-    }
-    let taken: Vec<String> = match table {
-        Some((header, _)) => header.clone(),
-        None => fields.iter().map(|field| field.name.clone()).collect(),
-    };
-    let mut add = |name: String, kind: FieldKind| {
-        let mut name = name;
-        while taken.contains(&name) {
-            name = format!("predicted_{name}");
-        }
-        fields.push(Field::new(name, kind));
-    };
-    if parts.deviation {
-        (0..columns.width())
-            .for_each(|column| add(format!("sd_{}", columns.name(column)), FieldKind::Single));
-    }
-    for draw in 1..=parts.draws {
-        (0..columns.width())
-            .for_each(|column| add(format!("draw{draw}_{}", columns.name(column)), kind(column)));
-    }
-    if parts.scores || parts.classes {
-        add("class".into(), FieldKind::Text);
-    }
-    if parts.scores {
-        classes
-            .iter()
-            .for_each(|name| add(format!("p_{name}"), FieldKind::Double));
-        add("log_likelihood".into(), FieldKind::Double);
-    }
-    if parts.channels {
-        add("channel".into(), FieldKind::Whole);
-        add("probability".into(), FieldKind::Double);
-    }
-    fields
+/// A row of an answer in JSON.
+#[derive(serde::Serialize)]
+struct JsonAnswer<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    posterior: Option<&'a [f64]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_likelihood: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probability: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<JsonCells<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deviation: Option<&'a [f32]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    draws: Vec<JsonCells<'a>>,
 }
 
-/// The cells of one row of a flat answer, values first.
-fn cells<'a>(
-    block: &'a Block,
-    row: usize,
-    columns: &'a Columns,
-    classes: &'a [String],
-    parts: Parts,
-) -> Vec<Value<'a>> {
-    let width = columns.width();
-    let mut cells = Vec::new();
-    if let Some(values) = &block.values {
-        cells.extend(
-            values[row * width..(row + 1) * width]
-                .iter()
-                .map(|&x| Value::Single(x)),
-        );
+/// The numbers of a row in JSON: categories by name, holes as null.
+struct JsonCells<'a> {
+    encoder: &'a Encoder,
+    values: &'a [f32],
+}
+
+/// A cell in JSON.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum JsonCell<'a> {
+    Name(&'a str),
+    Number(f32),
+    Missing,
+}
+
+impl Serialize for JsonCells<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let cell = |(column, &value): (usize, &f32)| match shown(self.encoder, column, value) {
+            Value::Text(name) => JsonCell::Name(name),
+            Value::Single(number) => JsonCell::Number(number),
+            _ => JsonCell::Missing,
+        };
+        serializer.collect_seq(self.values.iter().enumerate().map(cell))
     }
-    if let Some(deviation) = block.deviation.as_ref().filter(|_| parts.deviation) {
-        cells.extend(
-            deviation[row * width..(row + 1) * width]
-                .iter()
-                .map(|&x| Value::Single(x)),
-        );
+}
+
+impl<'a> AnswerOf<'a> {
+    /// The numbers of one row.
+    fn row<'b>(&self, all: &'b [f32], row: usize) -> &'b [f32] {
+        let width = self.encoder.width();
+        &all[row * width..(row + 1) * width]
     }
-    for draw in &block.draws {
-        cells.extend(
-            draw[row * width..(row + 1) * width]
-                .iter()
-                .map(|&x| Value::Single(x)),
-        );
+
+    /// One row in JSON.
+    fn json<'b>(&self, block: &'b Block, row: usize) -> JsonAnswer<'b>
+    where
+        'a: 'b,
+    {
+        let classes = self.classes;
+        let scores = block
+            .scores
+            .as_ref()
+            .map(|scores| scores.row(row, classes.len()));
+        let best = scores.map(|(posterior, _)| argmax(posterior));
+        let sampled = block.classes.as_ref().map(|all| all[row]);
+        let is_far = |log_likelihood: f64| log_likelihood.abs() > FARTHEST;
+        let channel = block.channels.as_ref().map(|all| all[row]);
+        let encoder = self.encoder;
+        let cells = |all: &'b Vec<f32>| JsonCells {
+            encoder,
+            values: self.row(all, row),
+        };
+        JsonAnswer {
+            class: best.or(sampled).map(|class| &*classes[class]),
+            posterior: scores.map(|(posterior, _)| posterior),
+            log_likelihood: scores.map(|(_, log)| log),
+            warning: scores.filter(|(_, log)| is_far(*log)).map(|_| TOO_FAR),
+            channel: channel.map(|of| of.channel),
+            probability: channel.map(|of| of.probability),
+            values: block.values.as_ref().map(cells),
+            deviation: block.deviation.as_ref().map(|all| self.row(all, row)),
+            draws: block.draws.iter().map(cells).collect(),
+        }
     }
-    if let Some((posterior, log_likelihood)) = &block.scores {
-        let posterior = &posterior[row * classes.len()..(row + 1) * classes.len()];
-        cells.push(Value::Text(&classes[argmax(posterior)]));
-        cells.extend(
-            posterior
-                .iter()
-                .chain([&log_likelihood[row]])
-                .map(|&x| Value::Double(x)),
-        );
+
+    /// One row of a CSV table with its holes filled. What was there comes back as it was written.
+    fn filled(&self, table: &CsvTable, block: &Block, row: usize) -> Vec<String> {
+        let texts = &block.texts[row];
+        let mut record: Vec<String> = texts.iter().map(str::to_owned).collect();
+        let Some(values) = &block.values else {
+            return record;
+        };
+        let values = self.row(values, row);
+        for (column, &place) in table.places.iter().enumerate() {
+            if self.encoder.missing.cell(&texts[place]) == Cell::Missing {
+                record[place] = csv_text(shown(self.encoder, column, values[column]));
+            }
+        }
+        record
     }
-    if let Some(drawn) = &block.classes {
-        cells.push(Value::Text(&classes[drawn[row]]));
+
+    /// The columns of a flat answer. Those that a CSV file already has keep their names, new ones get others.
+    fn fields(&self, table: Option<&CsvTable>) -> Vec<Field> {
+        let (encoder, parts) = (self.encoder, self.parts);
+        let kind = |column: usize| match encoder.categories(column) {
+            Some(names) => FieldKind::Category(names.to_vec()),
+            None => FieldKind::Single,
+        };
+        let columns = || (0..encoder.width()).map(|column| (encoder.name(column), kind(column)));
+        let mut fields = Vec::new();
+        if parts.values && table.is_none() {
+            fields.extend(columns().map(|(name, kind)| Field::new(name, kind)));
+        }
+        let taken: Vec<String> = match table {
+            Some(table) => table.header.clone(),
+            None => fields.iter().map(|field| field.name.clone()).collect(),
+        };
+        let mut add = |mut name: String, kind: FieldKind| {
+            while taken.contains(&name) {
+                name.insert_str(0, "predicted_");
+            }
+            fields.push(Field::new(name, kind));
+        };
+        if parts.deviation {
+            columns().for_each(|(name, _)| add(format!("sd_{name}"), FieldKind::Single));
+        }
+        for draw in 1..=parts.draws {
+            columns().for_each(|(name, kind)| add(format!("draw{draw}_{name}"), kind));
+        }
+        if parts.scores || parts.classes {
+            add("class".into(), FieldKind::Text);
+        }
+        if parts.scores {
+            let names = self.classes.iter().map(|name| format!("p_{name}"));
+            names.for_each(|name| add(name, FieldKind::Double));
+            add("log_likelihood".into(), FieldKind::Double);
+        }
+        if parts.channels {
+            add("channel".into(), FieldKind::Whole);
+            add("probability".into(), FieldKind::Double);
+        }
+        fields
     }
-    if let Some(channels) = &block.channels {
-        cells.extend([
-            Value::Whole(channels[row].0 as i64),
-            Value::Double(channels[row].1),
-        ]);
+
+    /// The cells of one row of a flat answer, values first.
+    fn cells<'b>(&self, block: &'b Block, row: usize) -> Vec<Value<'b>>
+    where
+        'a: 'b,
+    {
+        let deviation = block.deviation.iter().filter(|_| self.parts.deviation);
+        let numbers = block.values.iter().chain(deviation).chain(&block.draws);
+        let numbers = numbers.flat_map(|all| self.row(all, row));
+        let mut cells: Vec<Value<'b>> = numbers.map(|&x| Value::Single(x)).collect();
+        let classes = self.classes;
+        if let Some(scores) = &block.scores {
+            let (posterior, log_likelihood) = scores.row(row, classes.len());
+            cells.push(Value::Text(&classes[argmax(posterior)]));
+            cells.extend(posterior.iter().map(|&p| Value::Double(p)));
+            cells.push(Value::Double(log_likelihood));
+        }
+        if let Some(sampled) = &block.classes {
+            cells.push(Value::Text(&classes[sampled[row]]));
+        }
+        if let Some(channels) = &block.channels {
+            cells.push(Value::Whole(channels[row].channel as i64));
+            cells.push(Value::Double(channels[row].probability));
+        }
+        cells
     }
-    cells
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::columns;
+    use crate::fixtures::encoder;
     use http_body_util::BodyExt;
 
-    fn written(
-        format: Format,
-        parts: Parts,
-        block: &Block,
-        table: Option<(Vec<String>, Vec<usize>)>,
-    ) -> String {
-        let (columns, classes) = (columns(), ["no".to_owned(), "yes".to_owned()]);
-        let mut writer = Writer::new(
-            format,
-            "pets",
-            &columns,
-            &classes,
+    fn written(format: BodyFormat, parts: Parts, block: &Block, table: Option<CsvTable>) -> String {
+        let (encoder, classes) = (encoder(), ["no".to_owned(), "yes".to_owned()]);
+        let answer = AnswerOf {
+            model: "pets",
+            encoder: &encoder,
+            classes: &classes,
             parts,
-            table,
-            Spool::new(10_000),
-        )
-        .unwrap();
+        };
+        let mut writer = Writer::new(format, answer, table, Spool::new(10_000)).unwrap();
         writer.block(block).unwrap();
         let body = writer.finish().unwrap().into_body().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -436,7 +451,10 @@ mod tests {
             rows: 1,
             values: Some(vec![1.5, 1.0, f32::NAN, 2.0]),
             deviation: Some(vec![0.5, f32::NAN, f32::NAN, f32::NAN]),
-            scores: Some((vec![0.25, 0.75], vec![-3.5])),
+            scores: Some(Scores {
+                posterior: vec![0.25, 0.75],
+                log_likelihood: vec![-3.5],
+            }),
             ..Block::default()
         }
     }
@@ -452,13 +470,16 @@ mod tests {
 
     #[test]
     fn text_formats() {
-        insta::assert_snapshot!(written(Format::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,null,null,null]}]}"#);
+        insta::assert_snapshot!(written(BodyFormat::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,null,null,null]}]}"#);
         let far = Block {
             rows: 1,
-            scores: Some((vec![0.5, 0.5], vec![-6e57])),
+            scores: Some(Scores {
+                posterior: vec![0.5, 0.5],
+                log_likelihood: vec![-6e57],
+            }),
             ..Block::default()
         };
-        insta::assert_snapshot!(written(Format::Lines, Parts { scores: true, ..Parts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too far from all that was learned to tell classes apart: the posterior is no answer"}"#);
+        insta::assert_snapshot!(written(BodyFormat::Lines, Parts { scores: true, ..Parts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too far from all that was learned to tell classes apart: the posterior is no answer"}"#);
         let draws = Parts {
             draws: 1,
             ..Parts::default()
@@ -469,12 +490,12 @@ mod tests {
             ..Block::default()
         };
         assert_eq!(
-            written(Format::Lines, draws, &drawn, None),
+            written(BodyFormat::Lines, draws, &drawn, None),
             "{\"draws\":[[1.0,\"f\",1.0,0.0]]}\n"
         );
         let flat = "draw1_age,draw1_sex,draw1_coin,draw1_kind\n1,f,1,0\n";
-        assert_eq!(written(Format::Csv, draws, &drawn, None), flat);
-        insta::assert_snapshot!(written(Format::Csv, PARTS, &block(), None), @r"
+        assert_eq!(written(BodyFormat::Csv, draws, &drawn, None), flat);
+        insta::assert_snapshot!(written(BodyFormat::Csv, PARTS, &block(), None), @r"
         age,sex,coin,kind,sd_age,sd_sex,sd_coin,sd_kind,class,p_no,p_yes,log_likelihood
         1.5,m,,2,0.5,,,,yes,0.25,0.75,-3.5
         ");
@@ -485,13 +506,14 @@ mod tests {
         let header = ["id", "kind", "class", "age", "coin", "sex"]
             .map(str::to_owned)
             .to_vec();
-        let table = Some((header, vec![3, 5, 4, 1]));
+        let places = vec![3, 5, 4, 1];
+        let table = Some(CsvTable { header, places });
         let texts = vec![StringRecord::from(vec!["a,7", "", "yes", "1.50", "NA", ""])];
         let parts = Parts {
             deviation: false,
             ..PARTS
         };
-        insta::assert_snapshot!(written(Format::Csv, parts, &Block { texts, deviation: None, ..block() }, table), @r#"
+        insta::assert_snapshot!(written(BodyFormat::Csv, parts, &Block { texts, deviation: None, ..block() }, table), @r#"
         id,kind,class,age,coin,sex,predicted_class,p_no,p_yes,log_likelihood
         "a,7",2,yes,1.50,,m,yes,0.25,0.75,-3.5
         "#);

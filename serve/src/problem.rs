@@ -1,13 +1,14 @@
-//! What a client is told when a request cannot be answered: a status, and one sentence that says what and where.
+//! Why a request cannot be answered: a status, and one sentence that says what and where.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use sumout_data::ErrorKind;
 
 /// Why a request was not answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// 4xx for the client's doing, 503 for too much of it at once, 500 for ours.
+    /// 4xx for errors of the client, 503 for too many requests at once, 500 for errors of the service.
     pub status: StatusCode,
     /// What was expected and what came.
     pub message: String,
@@ -46,6 +47,16 @@ impl Problem {
 impl From<sumout::Error> for Problem {
     fn from(error: sumout::Error) -> Self {
         Self::bad(error.to_string())
+    }
+}
+
+/// What is wrong with rows is the client's doing, but for rows that are too long.
+impl From<sumout_data::Error> for Problem {
+    fn from(error: sumout_data::Error) -> Self {
+        match error.kind() {
+            ErrorKind::RowTooLong => Self::large(error.to_string()),
+            _ => Self::bad(error.to_string()),
+        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! The models that are served, and how one is exchanged for a newer file while questions about the old one finish.
 
-use crate::columns::Columns;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::worker::Engine;
+use crate::worker::Worker;
 use anyhow::{Context, Result};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -17,11 +16,11 @@ use std::time::{Duration, SystemTime};
 use sumout::Model;
 use sumout::model::Scaling;
 use sumout::queries::predictor::Predictor;
-use sumout::structure::{OUTSIDE, Tree};
-use sumout_data::error::mistake;
-use sumout_data::layout::{Layout, Request, Split};
-use sumout_data::model_files;
-use sumout_data::model_files::layout_of;
+use sumout::structure::{Frame, OUTSIDE, Position, Tree};
+use sumout_data::encode::Encoder;
+use sumout_data::layout::{Layout, ReadOptions, Split};
+use sumout_data::model_files::{self, layout_of};
+use sumout_data::{Error, ErrorKind};
 
 /// Rows that people can choose from.
 const EXAMPLES: usize = 200;
@@ -29,34 +28,43 @@ const EXAMPLES: usize = 200;
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// A row to try.
+#[derive(Clone, Debug)]
+pub struct Example {
+    /// (width); NaN is missing.
+    pub values: Vec<f32>,
+    /// The name of its class.
+    pub label: Option<String>,
+}
+
 /// A model that answers.
-pub struct Live {
+pub struct ServedModel {
     /// What clients call it.
     pub name: String,
     /// What its columns take.
-    pub columns: Columns,
+    pub encoder: Encoder,
     /// The names of its classes, or their numbers.
     pub classes: Vec<String>,
     /// What `/v1/models` says of it.
     pub about: Value,
     /// Rows to try, with their labels.
-    pub examples: Vec<(Vec<f32>, Option<String>)>,
-    /// Who answers.
-    pub engine: Engine,
+    pub examples: Vec<Example>,
+    /// The thread that answers.
+    pub worker: Worker,
 }
 
-/// A place on the shelf.
-struct Served {
+/// A place in the registry.
+struct Slot {
     name: String,
     path: PathBuf,
     /// When the file was written, as it was before it was loaded.
     stamp: Option<Stamp>,
-    live: RwLock<Arc<Live>>,
+    live: RwLock<Arc<ServedModel>>,
 }
 
 /// All models.
-pub struct Shelf {
-    served: Vec<Served>,
+pub struct Registry {
+    served: Vec<Slot>,
     examples: Option<String>,
     limits: Limits,
     metrics: Arc<Metrics>,
@@ -79,7 +87,7 @@ fn name_of(argument: &str) -> (String, PathBuf) {
     (stem, path.to_owned())
 }
 
-impl Shelf {
+impl Registry {
     /// Loads all models. `examples` are rows to try; a model of MNIST's shape has the digits of this program.
     pub fn new(
         models: &[String],
@@ -87,7 +95,7 @@ impl Shelf {
         limits: Limits,
         metrics: Arc<Metrics>,
     ) -> Result<Self> {
-        let mut shelf = Self {
+        let mut registry = Self {
             served: Vec::new(),
             examples,
             limits,
@@ -95,51 +103,57 @@ impl Shelf {
         };
         for argument in models {
             let (name, path) = name_of(argument);
-            if shelf.served.iter().any(|other| other.name == name) {
-                return Err(mistake(format!(
+            if registry.served.iter().any(|other| other.name == name) {
+                let sentence = format!(
                     "two models are called '{name}'; say OTHER={} for one of them",
                     path.display()
-                )));
+                );
+                return Err(Error::new(ErrorKind::Argument, sentence).into());
             }
             let stamp = stamp(&path);
-            let live = RwLock::new(Arc::new(shelf.load(&name, &path)?));
-            shelf.served.push(Served {
+            let live = RwLock::new(Arc::new(registry.load(&name, &path)?));
+            registry.served.push(Slot {
                 name,
                 path,
                 stamp,
                 live,
             });
         }
-        Ok(shelf)
+        Ok(registry)
     }
 
-    fn load(&self, name: &str, path: &Path) -> Result<Live> {
+    fn load(&self, name: &str, path: &Path) -> Result<ServedModel> {
         let model = model_files::load(path)?;
         let layout = layout_of(&model);
         let classes: Vec<String> = (0..model.structure.classes)
             .map(|class| model.class_name(class))
             .collect();
-        let columns = Columns::new(&layout, &model.structure);
+        let encoder = Encoder::new(&layout).with_kinds(&model.structure.row_kinds());
         let examples = examples(self.examples.as_deref(), &layout, &classes)?;
-        let about = about(name, &model, &layout, &columns, &classes, examples.len());
-        let engine = Engine::start(
-            Predictor::new(model),
-            self.limits.waiting(),
-            self.metrics.clone(),
-        );
-        let engine = engine.context("cannot start a thread")?;
-        Ok(Live {
+        let about = About {
+            name,
+            model: &model,
+            layout: &layout,
+            encoder: &encoder,
+            classes: &classes,
+            examples: examples.len(),
+        };
+        let about = about.json();
+        let (max, metrics) = (self.limits.waiting(), self.metrics.clone());
+        let worker = Worker::start(Predictor::new(model), max, metrics);
+        let worker = worker.context("cannot start a thread")?;
+        Ok(ServedModel {
             name: name.to_owned(),
-            columns,
+            encoder,
             classes,
             about,
             examples,
-            engine,
+            worker,
         })
     }
 
     /// The model of that name; without a name, the only one.
-    pub fn find(&self, name: Option<&str>) -> Result<Arc<Live>, Problem> {
+    pub fn find(&self, name: Option<&str>) -> Result<Arc<ServedModel>, Problem> {
         let served = match name {
             Some(name) => self.served.iter().find(|served| served.name == name),
             None if self.served.len() == 1 => self.served.first(),
@@ -158,7 +172,7 @@ impl Shelf {
                 format!("model: expected one of {names}, got '{name}'"),
             )
         };
-        served.map(Served::now).ok_or_else(unknown)
+        served.map(Slot::now).ok_or_else(unknown)
     }
 
     /// All names.
@@ -170,8 +184,8 @@ impl Shelf {
     }
 
     /// All models as they are now.
-    pub fn all(&self) -> Vec<Arc<Live>> {
-        self.served.iter().map(Served::now).collect()
+    pub fn all(&self) -> Vec<Arc<ServedModel>> {
+        self.served.iter().map(Slot::now).collect()
     }
 
     /// Looks at the files for ever, and loads again what has changed. A file that cannot be loaded changes nothing.
@@ -209,8 +223,8 @@ impl Shelf {
     }
 }
 
-impl Served {
-    fn now(&self) -> Arc<Live> {
+impl Slot {
+    fn now(&self) -> Arc<ServedModel> {
         self.live
             .read()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -232,37 +246,30 @@ fn is_fresh(stamp: Option<Stamp>) -> bool {
         .is_some_and(|age| age < LOOK / 2)
 }
 
-/// Rows to try.
-fn examples(
-    data: Option<&str>,
-    layout: &Layout,
-    classes: &[String],
-) -> Result<Vec<(Vec<f32>, Option<String>)>> {
-    let request = Request {
+/// Rows to try, from the user's data or, for MNIST's shape, from the digits.
+fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<Vec<Example>> {
+    let options = ReadOptions {
         split: Split::Test,
-        model: Some(layout.clone()),
-        ..Request::default()
+        ..ReadOptions::default()
     };
-    let mnist = layout
+    let is_mnist = layout
         .shape
         .is_some_and(|s| (s.height, s.width, s.channels) == (28, 28, 1));
-    let rows = match data {
-        Some(data) => sumout_data::open(data, &request)?,
-        None if mnist => sumout_data::open_digits(&request)?,
+    let data = match data {
+        Some(data) => sumout_data::open(data, &options)?,
+        None if is_mnist => sumout_data::open_digits(&options)?,
         None => return Ok(Vec::new()),
     };
     let mut examples = Vec::new();
-    for chunk in rows {
+    for chunk in data.fitted_to(layout)? {
         let chunk = chunk?;
         for (row, values) in chunk.values.chunks_exact(layout.width).enumerate() {
-            let label = chunk
-                .labels
-                .as_ref()
-                .and_then(|labels| usize::try_from(labels[row]).ok());
-            examples.push((
-                values.to_vec(),
-                label.and_then(|label| classes.get(label).cloned()),
-            ));
+            let label = chunk.labels.as_ref().map(|labels| labels[row]);
+            let class = label.and_then(|label| classes.get(usize::try_from(label).ok()?));
+            examples.push(Example {
+                values: values.to_vec(),
+                label: class.cloned(),
+            });
             if examples.len() == EXAMPLES {
                 return Ok(examples);
             }
@@ -283,109 +290,150 @@ fn at(scaling: &Scaling, z: f32) -> f64 {
 }
 
 /// What clients and the page need to know of a model.
-fn about(
-    name: &str,
-    model: &Model,
-    layout: &Layout,
-    columns: &Columns,
-    classes: &[String],
+struct About<'a> {
+    name: &'a str,
+    model: &'a Model,
+    layout: &'a Layout,
+    encoder: &'a Encoder,
+    classes: &'a [String],
     examples: usize,
-) -> Value {
-    let s = &model.structure;
-    let column = |column: usize| {
-        let kind = if columns.is_discrete(column) {
+}
+
+impl About<'_> {
+    fn json(&self) -> Value {
+        let structure = &self.model.structure;
+        let trees = structure.trees.iter().map(|tree| levels(self.model, tree));
+        let named = if self.encoder.named {
+            self.encoder.width()
+        } else {
+            0
+        };
+        json!({
+            "name": self.name,
+            "width": self.encoder.width(),
+            "classes": self.classes,
+            "target": self.layout.target,
+            "columns": (0..named).map(|column| self.column(column)).collect::<Vec<_>>(),
+            "image": self.image(),
+            "weights": structure.weights(),
+            "examples": self.examples,
+            "trees": trees.collect::<Vec<_>>(),
+        })
+    }
+
+    fn column(&self, column: usize) -> Value {
+        let kind = if self.encoder.is_discrete(column) {
             "category"
         } else {
             "number"
         };
-        json!({ "name": columns.name(column), "kind": kind, "categories": columns.categories(column) })
+        let categories = self.encoder.categories(column);
+        json!({ "name": self.encoder.name(column), "kind": kind, "categories": categories })
+    }
+
+    fn image(&self) -> Option<Value> {
+        let shape = self.layout.shape?;
+        let range = [0.0, 1.0].map(|z| at(&self.model.scaling, z));
+        Some(json!({
+            "height": shape.height,
+            "width": shape.width,
+            "channels": shape.channels,
+            "range": range,
+        }))
+    }
+}
+
+/// A box of pixels; `bottom` and `right` are one past the last. Without pixels, `bottom` is 0.
+#[derive(Clone, Copy)]
+struct PixelBox {
+    top: usize,
+    left: usize,
+    bottom: usize,
+    right: usize,
+}
+
+impl PixelBox {
+    const EMPTY: Self = Self {
+        top: usize::MAX,
+        left: usize::MAX,
+        bottom: 0,
+        right: 0,
     };
-    let image = layout.shape.map(|shape| {
-        let range = [0.0, 1.0].map(|z| at(&model.scaling, z));
-        json!({ "height": shape.height, "width": shape.width, "channels": shape.channels, "range": range })
-    });
-    let trees: Vec<Value> = s.trees.iter().map(|tree| levels(model, tree)).collect();
-    let named: Vec<Value> = if columns.named {
-        (0..columns.width()).map(column).collect()
-    } else {
-        Vec::new()
+
+    /// The smallest box around two.
+    fn around(self, other: Self) -> Self {
+        Self {
+            top: self.top.min(other.top),
+            left: self.left.min(other.left),
+            bottom: self.bottom.max(other.bottom),
+            right: self.right.max(other.right),
+        }
+    }
+
+    /// (top, left, height, width); null without pixels.
+    fn json(&self) -> Value {
+        if self.bottom == 0 {
+            return json!(null);
+        }
+        json!([
+            self.top,
+            self.left,
+            self.bottom - self.top,
+            self.right - self.left
+        ])
+    }
+}
+
+/// The pixel of an input of the frame; empty outside of the image.
+fn pixel_box(frame: &Frame, input: u32) -> PixelBox {
+    let at = input as usize / frame.channels;
+    let (top, left) = frame.margin();
+    let row = (at / frame.frame_width).checked_sub(top);
+    let column = (at % frame.frame_width).checked_sub(left);
+    match (row, column) {
+        (Some(y), Some(x)) if y < frame.height && x < frame.width => PixelBox {
+            top: y,
+            left: x,
+            bottom: y + 1,
+            right: x + 1,
+        },
+        _ => PixelBox::EMPTY,
+    }
+}
+
+/// The box of pixels below every node, layer by layer.
+fn boxes_of(frame: &Frame, tree: &Tree) -> Vec<Vec<PixelBox>> {
+    let leaf = |position: &Position| {
+        let inputs = position.inputs.iter().filter(|input| **input != OUTSIDE);
+        let pixels = inputs.map(|&input| pixel_box(frame, input));
+        pixels.fold(PixelBox::EMPTY, PixelBox::around)
     };
-    json!({
-        "name": name,
-        "width": columns.width(),
-        "classes": classes,
-        "target": layout.target,
-        "columns": named,
-        "image": image,
-        "weights": s.weights(),
-        "examples": examples,
-        "trees": trees,
-    })
+    let mut layers = vec![tree.positions.iter().map(leaf).collect::<Vec<_>>()];
+    for level in &tree.levels {
+        let below = &layers[layers.len() - 1];
+        let node = |children: &Vec<u32>| {
+            let boxes = children.iter().map(|&child| below[child as usize]);
+            boxes.fold(PixelBox::EMPTY, PixelBox::around)
+        };
+        layers.push(level.children.iter().map(node).collect());
+    }
+    layers
 }
 
 /// For every level its nodes and channels; for images also the box of pixels (top, left, height, width) below each node.
 fn levels(model: &Model, tree: &Tree) -> Value {
-    let boxes = model.structure.frame.map(|frame| {
-        let (top, left) = frame.margin();
-        let pixel = |&input: &u32| {
-            let at = input as usize / frame.channels;
-            let (row, column) = (at / frame.frame_width, at % frame.frame_width);
-            (
-                row.saturating_sub(top).min(frame.height),
-                column.saturating_sub(left).min(frame.width),
-                row,
-                column,
-            )
-        };
-        let inside = |row: usize, column: usize| {
-            (top..top + frame.height).contains(&row) && (left..left + frame.width).contains(&column)
-        };
-        // (first row, first column, last row + 1, last column + 1) of what is in the image.
-        let around = |points: &mut dyn Iterator<Item = [usize; 4]>| {
-            points.fold([usize::MAX, usize::MAX, 0, 0], |a, b| {
-                [
-                    a[0].min(b[0]),
-                    a[1].min(b[1]),
-                    a[2].max(b[2]),
-                    a[3].max(b[3]),
-                ]
-            })
-        };
-        let mut layers = Vec::new();
-        let leaves = tree.positions.iter().map(|position| {
-            let seen = position
-                .inputs
-                .iter()
-                .filter(|input| **input != OUTSIDE)
-                .map(pixel);
-            let mut seen = seen
-                .filter(|&(_, _, row, column)| inside(row, column))
-                .map(|(y, x, _, _)| [y, x, y + 1, x + 1]);
-            around(&mut seen)
-        });
-        layers.push(leaves.collect::<Vec<_>>());
-        for level in &tree.levels {
-            let below = &layers[layers.len() - 1];
-            let nodes = level
-                .children
-                .iter()
-                .map(|children| around(&mut children.iter().map(|&child| below[child as usize])));
-            layers.push(nodes.collect());
-        }
-        layers
-    });
+    let frame = model.structure.frame;
+    let boxes = frame.map(|frame| boxes_of(&frame, tree));
     let layer = |l: usize| {
-        let shown = |boxes: &Vec<Vec<[usize; 4]>>| {
-            let of = |b: &[usize; 4]| {
-                if b[2] == 0 {
-                    json!(null)
-                } else {
-                    json!([b[0], b[1], b[2] - b[0], b[3] - b[1]])
-                }
-            };
-            boxes[l].iter().map(of).collect::<Vec<_>>()
+        let shown = |boxes: &Vec<Vec<PixelBox>>| {
+            let boxes = boxes[l].iter().map(PixelBox::json);
+            boxes.collect::<Vec<_>>()
         };
-        json!({ "nodes": tree.nodes(l), "channels": tree.channels(l), "boxes": boxes.as_ref().map(shown) })
+        json!({
+            "nodes": tree.nodes(l),
+            "channels": tree.channels(l),
+            "boxes": boxes.as_ref().map(shown),
+        })
     };
     json!((0..=tree.levels.len()).map(layer).collect::<Vec<_>>())
 }
@@ -455,16 +503,16 @@ mod tests {
         fs::write(&path, model_file::to_bytes(&image_model(1)).unwrap()).unwrap();
         let metrics: Arc<Metrics> = Arc::default();
         let argument = path.display().to_string();
-        let shelf = Shelf::new(
+        let registry = Registry::new(
             std::slice::from_ref(&argument),
             None,
             Limits::default(),
             metrics.clone(),
         )
         .unwrap();
-        let shelf: &'static Shelf = Box::leak(Box::new(shelf));
-        std::thread::spawn(|| shelf.watch(&Log::new(crate::log::Level::None)));
-        let first = shelf.find(None).unwrap();
+        let registry: &'static Registry = Box::leak(Box::new(registry));
+        std::thread::spawn(|| registry.watch(&Log::new(crate::log::Level::None)));
+        let first = registry.find(None).unwrap();
         let wait = |until: &dyn Fn() -> bool| {
             (0..100).any(|_| {
                 until() || {
@@ -475,17 +523,17 @@ mod tests {
         };
         fs::write(&path, "nonsense").unwrap();
         assert!(wait(&|| metrics.reloads[1].load(Relaxed) == 1));
-        assert!(Arc::ptr_eq(&first, &shelf.find(Some("m")).unwrap()));
+        assert!(Arc::ptr_eq(&first, &registry.find(Some("m")).unwrap()));
         let mut other = image_model(2);
         other.about.classes = vec!["a".into(), "b".into()];
         fs::write(&path, model_file::to_bytes(&other).unwrap()).unwrap();
         assert!(wait(&|| metrics.reloads[0].load(Relaxed) == 1));
-        assert_eq!(shelf.find(None).unwrap().classes, ["a", "b"]);
+        assert_eq!(registry.find(None).unwrap().classes, ["a", "b"]);
         assert_eq!(
-            shelf.find(Some("x")).err().unwrap().message,
+            registry.find(Some("x")).err().unwrap().message,
             "model: expected one of m, got 'x'"
         );
-        let twice = Shelf::new(
+        let twice = Registry::new(
             &[argument.clone(), argument],
             None,
             Limits::default(),

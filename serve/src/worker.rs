@@ -3,9 +3,8 @@
 //! Nothing waits for company: a batch is what has come while the one before was computed, so it is one row when there is
 //! little to do and hundreds when there is much. A queue that is full refuses at once, which costs next to nothing.
 
-use crate::endpoints::neurons;
-use crate::endpoints::neurons::{Ask, View};
 use crate::metrics::Metrics;
+use crate::nodes::{self, ChannelView, NodeQuestion};
 use crate::problem::Problem;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +43,7 @@ pub enum Question {
         seed: u64,
     },
     /// What a node stands for.
-    Explain(Ask),
+    Explain(NodeQuestion),
 }
 
 impl Question {
@@ -70,8 +69,8 @@ pub enum Answer {
     Filled(Vec<f32>, Option<Vec<f32>>),
     /// (count, width), and the class of each.
     Samples(Vec<f32>, Vec<usize>),
-    /// Neurons of a node.
-    Neurons(Vec<View>),
+    /// Channels of a node.
+    Channels(Vec<ChannelView>),
 }
 
 /// Where an answer will be.
@@ -139,13 +138,13 @@ impl Queue {
 }
 
 /// A model and its thread, which ends when this is dropped and nothing waits any more.
-pub struct Engine {
+pub struct Worker {
     queue: Arc<Queue>,
     most: usize,
     metrics: Arc<Metrics>,
 }
 
-impl Engine {
+impl Worker {
     /// Starts the thread; at most `most` questions wait.
     pub fn start(
         predictor: Predictor,
@@ -191,7 +190,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for Worker {
     fn drop(&mut self) {
         self.queue.lock().closed = true;
         self.queue.changed.notify_one();
@@ -287,11 +286,11 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
             let samples = predictor.sample(*count, *class, *seed)?;
             Answer::Samples(samples.rows, samples.classes)
         }
-        Question::Explain(ask) => Answer::Neurons(neurons::explain(predictor, ask)?),
+        Question::Explain(ask) => Answer::Channels(nodes::explain(predictor, ask)?),
     })
 }
 
-/// One answer to several clients, who sent so many rows each.
+/// One answer to several clients, who sent this many rows each.
 fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
     if sizes.len() == 1 {
         return vec![answer];
@@ -320,12 +319,12 @@ fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::pets;
+    use crate::fixtures::pets;
 
     const HOLE: f32 = f32::NAN;
 
-    fn engine(most: usize) -> Engine {
-        Engine::start(Predictor::new(pets()), most, Arc::default()).unwrap()
+    fn worker(most: usize) -> Worker {
+        Worker::start(Predictor::new(pets()), most, Arc::default()).unwrap()
     }
 
     fn scores(reply: Reply) -> (Vec<f64>, Vec<f64>) {
@@ -343,9 +342,9 @@ mod tests {
                 .collect()
         };
         let mut alone = Predictor::new(pets());
-        let engine = engine(1000);
+        let worker = worker(1000);
         let replies: Vec<Reply> = (0..50)
-            .map(|i| engine.ask(Question::Score, rows(i)).unwrap())
+            .map(|i| worker.ask(Question::Score, rows(i)).unwrap())
             .collect();
         for (i, reply) in replies.into_iter().enumerate() {
             let (posterior, log_likelihood) = scores(reply);
@@ -419,15 +418,15 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_and_a_dropped_one_finishes() {
-        let engine = engine(2);
+        let worker = worker(2);
         let many = vec![HOLE; 4 * 4000]; // to answer them takes longer than to ask fifty times
         let replies: Vec<_> = (0..50)
-            .map(|_| engine.ask(Question::Score, many.clone()))
+            .map(|_| worker.ask(Question::Score, many.clone()))
             .collect();
         let refused = replies.iter().filter(|reply| reply.is_err()).count();
         assert!(refused > 0 && refused < 50, "{refused}");
-        assert_eq!(engine.metrics.shed.load(Relaxed), refused as u64);
-        drop(engine);
+        assert_eq!(worker.metrics.shed.load(Relaxed), refused as u64);
+        drop(worker);
         for reply in replies.into_iter().flatten() {
             assert_eq!(scores(reply).1.len(), 4000);
         }
@@ -435,8 +434,8 @@ mod tests {
 
     #[test]
     fn bad_rows_are_an_error_and_the_thread_lives_on() {
-        let engine = engine(10);
-        let problem = engine
+        let worker = worker(10);
+        let problem = worker
             .ask(Question::Score, vec![f32::INFINITY, HOLE, HOLE, HOLE])
             .unwrap();
         assert_eq!(
@@ -449,7 +448,7 @@ mod tests {
             400
         );
         assert_eq!(
-            scores(engine.ask(Question::Score, vec![HOLE; 4]).unwrap())
+            scores(worker.ask(Question::Score, vec![HOLE; 4]).unwrap())
                 .1
                 .len(),
             1

@@ -1,6 +1,7 @@
 //! `sumout bench`: how fast this machine trains and scores a preset on random images, and what it could do at most.
 
 use crate::options::device::DeviceArgs;
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -21,7 +22,6 @@ use sumout::rows::batch::Batch;
 use sumout::training::data::Data;
 use sumout::training::settings::Settings;
 use sumout::training::trainer::{Proceed, Trainer};
-use sumout_data::error::mistake;
 
 /// Measure how fast this machine trains and scores a preset
 ///

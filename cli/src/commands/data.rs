@@ -1,5 +1,7 @@
 //! `sumout data`: which data sets there are, and how to get them.
 
+use crate::terminal::download::{DownloadBar, place, words};
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,7 +11,7 @@ use sumout_data::catalog::download::Ways;
 use sumout_data::catalog::sets as catalog;
 use sumout_data::catalog::sets::SETS;
 use sumout_data::digits;
-use sumout_data::error::{file_error, mistake};
+use sumout_data::error::file_error;
 
 /// Prints a line for every data set.
 pub fn list(out: &mut impl Write) -> Result<()> {
@@ -29,7 +31,7 @@ pub fn list(out: &mut impl Write) -> Result<()> {
     )?;
     for set in SETS {
         let place =
-            download::on_this_machine(set).map_or("not on this machine", |(_, place)| place);
+            download::on_this_machine(set).map_or("not on this machine", |(_, at)| place(at));
         let (train, test) = set.rows;
         writeln!(
             out,
@@ -65,8 +67,11 @@ pub fn get(
         )));
     };
     // A log that nobody reads is no reason to stop.
-    let folder = download::get(set, to, &Ways::usual(set), &mut |line| {
-        drop(writeln!(log, "{line}"))
+    let mut bar = DownloadBar::default();
+    let folder = download::get(set, to, &Ways::usual(set), &mut |step| {
+        bar.step(&step);
+        let line = words(set.name, &step);
+        line.iter().for_each(|line| drop(writeln!(log, "{line}")));
     })?;
     writeln!(out, "{}", folder.display())?;
     Ok(())

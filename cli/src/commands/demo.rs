@@ -3,6 +3,7 @@
 use crate::commands::demo_model;
 
 use crate::terminal::progress::Report;
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -16,8 +17,8 @@ use sumout::training::data::Data;
 use sumout::training::settings::Settings;
 use sumout::training::trainer::{Proceed, Trainer};
 use sumout_data::atomic_file::Staged;
-use sumout_data::error::{file_error, mistake};
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::error::file_error;
+use sumout_data::layout::{ReadOptions, Split, Table};
 use sumout_data::model_files;
 use sumout_data::table_checks;
 use sumout_report::accuracy;
@@ -53,12 +54,12 @@ pub struct Args {
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let (report, path) = (args.out.join("report.html"), args.out.join("model.sumout"));
     prepare(&args.out, &report)?;
-    let train = sumout_data::read(sumout_data::digits::NAME, &Request::default())?;
+    let train = sumout_data::read(sumout_data::digits::NAME, &ReadOptions::default())?;
     let mut test = sumout_data::read(
         sumout_data::digits::NAME,
-        &Request {
+        &ReadOptions {
             split: Split::Test,
-            ..Request::default()
+            ..ReadOptions::default()
         },
     )?;
     keep(&mut test, args.images);
@@ -114,7 +115,7 @@ fn prepare(folder: &Path, report: &Path) -> Result<()> {
         )));
     }
     fs::create_dir_all(folder).map_err(|error| file_error("make the folder", folder, error))?;
-    Staged::create(report).map(drop)
+    Ok(Staged::create(report).map(drop)?)
 }
 
 /// For people who watch; nobody else needs it.

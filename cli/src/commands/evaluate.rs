@@ -3,6 +3,7 @@
 use crate::commands::predict::Far;
 use crate::options::device::DeviceArgs;
 use crate::options::input::Input;
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -11,7 +12,6 @@ use sumout::Model;
 use sumout::arithmetic::math::log_sum_exp;
 use sumout::masks::{Grid, Missing};
 use sumout::queries::predictor::{Predictor, argmax_rows, shifts, softmax_rows};
-use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep};
 use sumout_data::model_files;
 use sumout_data::model_files::layout_of;

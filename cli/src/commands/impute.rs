@@ -2,6 +2,7 @@
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Drawn, Input};
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -10,7 +11,6 @@ use sumout::random::seed_at;
 use sumout::structure::Kind;
 use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep, Layout};
 use sumout_data::model_files;
 use sumout_data::model_files::class_of;
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
     }
     variances.map_or(Ok(()), Variances::finish)?;
-    out.finish()
+    Ok(out.finish()?)
 }
 
 /// Where a cell of the output comes from.
@@ -180,11 +180,11 @@ impl Variances {
     }
 
     fn write(&mut self, variances: &[f32]) -> Result<()> {
-        self.0.numbers(variances)
+        Ok(self.0.numbers(variances)?)
     }
 
     fn finish(self) -> Result<()> {
-        self.0.finish()
+        Ok(self.0.finish()?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `sumout inspect`: what is in a model file or a preset.
 
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use serde_json::Value;
 use std::io::Write;
@@ -7,7 +8,6 @@ use std::path::Path;
 use sumout::Model;
 use sumout::recipes::presets::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
-use sumout_data::error::mistake;
 use sumout_data::layout::some_of;
 use sumout_data::model_files;
 

@@ -2,6 +2,7 @@
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Input, KeepArgs};
+use crate::terminal::user_error::warn as say;
 use anyhow::Result;
 use std::path::PathBuf;
 use sumout::Model;
@@ -9,7 +10,6 @@ use sumout::arithmetic::math::log_sum_exp;
 use sumout::queries::predictor::{argmax_rows, softmax_rows};
 use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::error::say;
 use sumout_data::layout::Layout;
 use sumout_data::model_files;
 use sumout_data::model_files::layout_of;
@@ -94,15 +94,16 @@ pub fn run(args: &Args) -> Result<()> {
     }
     far.say();
     match out {
-        Some(out) => out.finish(),
+        Some(out) => out.finish()?,
         None => Output::create(
             &args.out,
             format,
             fields(predictor.model(), &kept, false),
             None,
         )?
-        .finish(),
+        .finish()?,
     }
+    Ok(())
 }
 
 /// Rows too far from all that was learned.

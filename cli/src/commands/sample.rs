@@ -80,5 +80,5 @@ pub fn run(args: &Args) -> Result<()> {
             )?;
         }
     }
-    out.finish()
+    Ok(out.finish()?)
 }

@@ -1,13 +1,14 @@
 //! `sumout serve`: models as a service, with a page to try them on.
 
 use crate::terminal::interrupt;
+use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use sumout_data::error::{file_error, mistake};
+use sumout_data::error::file_error;
 use sumout_serve::limits::Limits;
 use sumout_serve::log::Level;
 use sumout_serve::{Options, run as serve};

@@ -1,10 +1,12 @@
 //! `sumout train`: learns a model from data with holes.
 
 use crate::options::device::DeviceArgs;
-use crate::options::input::{Input, Unseen, say_ignored};
+use crate::options::input::{Input, Unseen, say_ignored, warn_of_findings};
+use crate::terminal::hints::{quoted, warning};
 use crate::terminal::interrupt;
 use crate::terminal::interrupt::Interrupted;
 use crate::terminal::progress::Report;
+use crate::terminal::user_error::{user_error as mistake, warn as say};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde_json::json;
@@ -19,9 +21,7 @@ use sumout::random::{Purpose, Stream};
 use sumout::training::data::Data;
 use sumout::training::trainer::{Proceed, Trainer};
 use sumout_data::atomic_file::{Staged, check_apart};
-use sumout_data::error::mistake;
-use sumout_data::error::{quoted, say};
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::layout::{Layout, ReadOptions, Split, Table};
 use sumout_data::model_files;
 use sumout_data::model_files::{NA, TARGET, layout_of};
 use sumout_data::plan::Plan;
@@ -144,7 +144,7 @@ fn learn(
                 true => trainer
                     .checkpoint()
                     .map_err(Into::into)
-                    .and_then(|bytes| model_files::save(&checkpoint, &bytes)),
+                    .and_then(|bytes| Ok(model_files::save(&checkpoint, &bytes)?)),
                 false => Ok(()),
             });
         }
@@ -227,15 +227,16 @@ fn start(args: &Args, out: &mut impl Write) -> Result<Run> {
         return Err(mistake(message));
     }
     let plan = Plan::read(args.plan.as_deref())?;
-    let request = Request {
+    let options = ReadOptions {
         categorical: args.categorical.clone(),
         ignore: args.ignore.clone(),
-        ..args.input.request(Split::Train, None)
+        ..args.input.options(Split::Train)
     };
-    let (table, validation) = read(args, &request)?;
+    let (table, validation) = read(args, &options, None)?;
     say_ignored(&table.layout);
-    let doubts = doubts(&table);
-    doubts.iter().take(MOST_DOUBTS).for_each(|doubt| say(doubt));
+    let doubts = table_checks::findings(&table);
+    let shown = doubts.iter().take(MOST_DOUBTS);
+    shown.for_each(|doubt| say(&warning(doubt)));
     if doubts.len() > MOST_DOUBTS {
         say(&format!(
             "and {} more columns of which something like that could be said",
@@ -295,24 +296,14 @@ fn check_classes(table: &Table) -> Result<()> {
     }
 }
 
-/// What is odd about the data, one line each.
-fn doubts(table: &Table) -> Vec<String> {
-    let mut doubts = table.layout.doubts.clone();
-    doubts.extend(table_checks::counters(table));
-    doubts.extend(table_checks::coarse(table));
-    doubts.extend(table_checks::outliers(table));
-    doubts
-}
-
 /// Goes on with the same data; others would give other bits than the run that was stopped.
 fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
     let trainer = Trainer::resume(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
     let model = trainer.model();
-    let (table, validation) = read(
-        args,
-        &args.input.request(Split::Train, Some(layout_of(&model))),
-    )?;
+    let options = args.input.options(Split::Train);
+    let (table, validation) = read(args, &options, Some(&layout_of(&model)))?;
+    warn_of_findings(&table.layout);
     let file = checkpoint.display();
     let judged = model
         .about
@@ -356,11 +347,17 @@ fn resume(args: &Args, checkpoint: &Path, out: &mut impl Write) -> Result<Run> {
 }
 
 /// Reads what is learned from, and what it is judged by.
-fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
-    let rows = args
-        .input
-        .with_labels(sumout_data::open(&args.input.data, request)?)?;
-    let table = rows.collect_table()?;
+fn read(
+    args: &Args,
+    options: &ReadOptions,
+    model: Option<&Layout>,
+) -> Result<(Table, Option<Table>)> {
+    let data = sumout_data::open(&args.input.data, options)?;
+    let rows = match model {
+        Some(model) => data.fitted_to(model)?,
+        None => data.rows()?,
+    };
+    let table = args.input.with_labels(rows)?.collect_table()?;
     if table.values.is_empty() {
         return Err(mistake(format!(
             "{}: expected at least one row, got none",
@@ -392,19 +389,15 @@ fn read(args: &Args, request: &Request) -> Result<(Table, Option<Table>)> {
     if let Ok(share) = validation.parse::<f64>() {
         return split(table, share).map(|(table, kept)| (table, Some(kept)));
     }
-    let model = Some(table.layout.clone());
-    let request = Request {
+    let options = ReadOptions {
         split: Split::Test,
         target: args.input.target.clone(),
-        model,
-        ..request.clone()
-    };
-    let request = Request {
         ignore: Vec::new(),
         categorical: Vec::new(),
-        ..request
+        ..options.clone()
     };
-    let set = sumout_data::read(validation, &request)?;
+    let set = sumout_data::read_fitted(validation, &options, &table.layout)?;
+    warn_of_findings(&set.layout);
     Ok((table, Some(set)))
 }
 

@@ -34,13 +34,13 @@ pub struct NpmPackage {
 /// A data set.
 #[derive(Clone, Copy, Debug)]
 pub struct DataSet {
-    /// What `data get` and `--data` call it.
+    /// What users call it.
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
     /// Who made it and what may be done with it.
     pub licence: &'static str,
-    /// Images to learn from and to be judged by.
+    /// Images to train on and to test with.
     pub rows: (usize, usize),
     /// Addresses that have all its files, the best first.
     pub mirrors: &'static [&'static str],

@@ -7,5 +7,6 @@ pub mod npy;
 pub mod npz;
 pub mod png;
 pub mod csv;
+pub mod json_row;
 pub mod json_lines;
 pub mod parquet;

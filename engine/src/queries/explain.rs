@@ -1,4 +1,9 @@
-//! What one neuron stands for.
+//! What one neuron stands for, and how often it is used when nothing is observed:
+//!
+//! ```text
+//! P(root = a)   = Σ_y P(y) W_top[y,a]
+//! P(child = a)  = Σ_c P(parent = c) W[c,a]
+//! ```
 
 use crate::circuit::log_space::{Join, LogValues, descend};
 use crate::error::{Error, Result};
@@ -80,6 +85,36 @@ impl Predictor {
         Ok(rows)
     }
 
+    /// How often each channel of a node is used when nothing is observed: P(node = a), as (channels). Layer 0 are the
+    /// leaves, as in [`Neuron`].
+    pub fn channel_usage(&self, tree: usize, layer: usize, node: usize) -> Result<Vec<f64>> {
+        let channel = 0;
+        self.check_neuron(Neuron {
+            tree,
+            layer,
+            node,
+            channel,
+        })?;
+        Ok(self.usage(tree, layer, node))
+    }
+
+    fn usage(&self, t: usize, layer: usize, node: usize) -> Vec<f64> {
+        let model = &self.model;
+        let tree = &model.structure.trees[t];
+        let Some(above) = tree.levels.get(layer) else {
+            let prior: Vec<f64> = model.log_prior.iter().map(|log| log.exp()).collect();
+            let trees_before = &model.structure.trees[..t];
+            let first: usize = trees_before.iter().map(|tree| tree.top_channels()).sum();
+            let tops = mixed(&prior, |y| model.weights.classes.log_row(0, y));
+            return tops[first..first + tree.top_channels()].to_vec();
+        };
+        let is_parent = |children: &Vec<u32>| children.contains(&(node as u32));
+        let parent = above.children.iter().position(is_parent).unwrap_or(0);
+        let matrix = above.weight_of[node] as usize;
+        let mixing = &model.weights.trees[t].levels[layer];
+        mixed(&self.usage(t, layer + 1, parent), |c| mixing.log_row(matrix, c))
+    }
+
     fn check_neuron(&self, neuron: Neuron) -> Result<()> {
         let below = |what: &str, got: usize, count: usize| match got < count {
             true => Ok(()),
@@ -94,5 +129,47 @@ impl Predictor {
         below("layer", neuron.layer, tree.levels.len() + 1)?;
         below("node", neuron.node, tree.nodes(neuron.layer))?;
         below("channel", neuron.channel, tree.channels(neuron.layer))
+    }
+}
+
+/// Σ_c P(c) W[c,a] for every channel a.
+fn mixed(parents: &[f64], log_row: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
+    let mut sums = Vec::new();
+    for (c, p) in parents.iter().enumerate() {
+        let row = log_row(c);
+        sums.resize(row.len(), 0.0);
+        for (sum, log) in sums.iter_mut().zip(row) {
+            *sum += p * log.exp();
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+    use crate::structure::{Kind, Structure};
+
+    #[test]
+    fn usage_is_what_responsibilities_say_of_nothing() {
+        let groups: Vec<Vec<u32>> = (0..4).map(|column| vec![column]).collect();
+        let structure = Structure::columns(&[Kind::Gaussian; 4], &groups, 2, 2, &[3], 2).unwrap();
+        let mut predictor = Predictor::new(Model::random(structure, 1.0, 1));
+        let expected = predictor.responsibilities(&[f32::NAN; 4], None).unwrap();
+        for node in 0..4 {
+            let usage = predictor.channel_usage(0, 0, node).unwrap();
+            let same = |(d, p): (usize, &f64)| {
+                (p - f64::from(expected[0][node * usage.len() + d])).abs() < 1e-5
+            };
+            assert!(usage.iter().enumerate().all(same), "{node}");
+        }
+        for (layer, nodes) in [(1, 2), (2, 1)] {
+            for node in 0..nodes {
+                let usage = predictor.channel_usage(0, layer, node).unwrap();
+                assert!((usage.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{usage:?}");
+            }
+        }
+        assert!(predictor.channel_usage(0, 1, 2).is_err());
     }
 }

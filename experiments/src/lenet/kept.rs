@@ -59,7 +59,8 @@ impl Kept {
         model_files::save(
             &self.path,
             &[head.as_bytes(), &layers, &rule.into_bytes()?].concat(),
-        )
+        )?;
+        Ok(())
     }
 
     /// The net as it was left, or as it is given if there is no file of this training.

@@ -1,6 +1,6 @@
 //! Buffers become values, every length compared with the bytes that are there.
 
-use crate::formats::arrow::flat::{Damaged, Read, Table};
+use crate::formats::arrow::flat::{Damaged, FlatTable, Read};
 use crate::formats::arrow::schema::Type;
 use sumout_data::cells::Cell;
 
@@ -13,7 +13,7 @@ pub(super) struct Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    pub fn new(batch: Table<'_>, body: &'a [u8]) -> Read<Self> {
+    pub fn new(batch: FlatTable<'_>, body: &'a [u8]) -> Read<Self> {
         let variadic = batch.i64s(4)?.into_iter();
         Ok(Self {
             body,

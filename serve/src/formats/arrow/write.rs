@@ -1,6 +1,6 @@
 //! Rows of an answer become record batches.
 
-use crate::formats::arrow::flat::{Field as Slot, Writer};
+use crate::formats::arrow::flat::{Slot, Writer};
 use std::io::{self, Write};
 use sumout_data::cells::{Field, FieldKind, Value};
 
@@ -9,14 +9,14 @@ const VERSION: i16 = 4;
 
 /// A column of a batch: what is there, numbers, and the ends and bytes of text.
 #[derive(Clone, Debug, Default)]
-struct Column {
+struct BatchColumn {
     valid: Vec<bool>,
     numbers: Vec<u8>,
     ends: Vec<u8>,
     text: Vec<u8>,
 }
 
-impl Column {
+impl BatchColumn {
     fn push(&mut self, value: Value<'_>, kind: &FieldKind) {
         let value = value.shown(kind);
         let number = value.number();
@@ -96,7 +96,7 @@ pub fn batch<'a>(
     fields: &[Field],
     rows: impl Iterator<Item = Vec<Value<'a>>>,
 ) -> io::Result<()> {
-    let mut columns = vec![Column::default(); fields.len()];
+    let mut columns = vec![BatchColumn::default(); fields.len()];
     columns
         .iter_mut()
         .zip(fields)
@@ -160,7 +160,7 @@ fn message_to(to: &mut impl Write, head: Vec<u8>, body: &[u8]) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::columns;
+    use crate::fixtures::encoder;
     use crate::formats::arrow::read::Arrow;
     use crate::formats::text::{tests::arrived, tests::rows};
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<f32>, String> {
-        let mut arrow = Arrow::new(arrived(bytes, 100_000), &columns(), 5000)
+        let mut arrow = Arrow::new(arrived(bytes, 100_000), &encoder(), 5000)
             .map_err(|problem| problem.message)?;
         rows(&mut arrow)
     }

@@ -1,0 +1,33 @@
+//! A small model for the tests of this crate.
+
+use sumout::Model;
+use sumout::structure::{Kind, Structure};
+use sumout_data::encode::Encoder;
+use sumout_data::model_files::layout_of;
+
+/// A model over age (a number), sex (f, m), coin (0 or 1) and a category without names.
+pub fn pets() -> Model {
+    let kinds = [
+        Kind::Gaussian,
+        Kind::Categorical(2),
+        Kind::Bernoulli,
+        Kind::Categorical(3),
+    ];
+    let groups: Vec<Vec<u32>> = (0..4).map(|column| vec![column]).collect();
+    let structure = Structure::columns(&kinds, &groups, 2, 2, &[3], 2).unwrap();
+    let mut model = Model::random(structure, 1.0, 1);
+    model.about.columns = ["age", "sex", "coin", "kind"].map(str::to_owned).to_vec();
+    model.about.categories = vec![vec![], vec!["f".into(), "m".into()], vec![], vec![]];
+    model.about.classes = vec!["no".into(), "yes".into()];
+    model
+}
+
+/// What its columns take.
+pub fn encoder() -> Encoder {
+    encoder_of(&pets())
+}
+
+/// What the columns of a model take.
+pub fn encoder_of(model: &Model) -> Encoder {
+    Encoder::new(&layout_of(model)).with_kinds(&model.structure.row_kinds())
+}
