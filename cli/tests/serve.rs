@@ -250,7 +250,7 @@ fn answers_are_those_of_the_command_line_in_every_format() {
         far["rows"][0]["warning"]
             .as_str()
             .unwrap()
-            .starts_with("too far from all that was learned")
+            .starts_with("too unlike the training data")
     );
     assert!(row["draws"][0][1] != row["draws"][1][1] && row["draws"][0][0] == json!(2.5));
 }

@@ -28,7 +28,7 @@ pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
             Ok(())
         };
     };
-    // What is no file, such as a device, can be both.
+    // A device can be both.
     let same =
         |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
     if others.iter().filter(|other| **other != "-").any(same) {
@@ -47,7 +47,6 @@ impl Staged {
     /// Starts a file that will stand at `path`; what is there now stays until [`Staged::commit`].
     pub fn create(path: &Path) -> Result<Self> {
         let fails = |error| file_error("write", path, error);
-        let shown = path.display().to_string();
         // A link stays a link: what it points to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
@@ -61,41 +60,11 @@ impl Staged {
                 file,
             });
         }
-        let folder = target
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        if !folder.is_dir() {
-            let reason = format!("there is no folder {}", folder.display());
-            return Err(Error::cannot(
-                ErrorKind::MissingFile,
-                "write",
-                &shown,
-                reason,
-            ));
-        }
-        let Some(name) = target
-            .file_name()
-            .filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"))
-        else {
-            let reason = "expected the name of a file";
-            return Err(Error::cannot(ErrorKind::NotAFile, "write", &shown, reason));
-        };
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let beside = folder.join(format!(
-            ".{}.{}-{number}.part",
-            name.to_string_lossy(),
-            std::process::id()
-        ));
+        let beside = path_beside(path, &target)?;
         unfinished::begun(&beside);
-        match File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&beside)
-        {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(true);
+        match options.open(&beside) {
             Ok(file) => Ok(Self {
                 target,
                 beside: Some(beside),
@@ -124,10 +93,37 @@ impl Staged {
     }
 }
 
+/// A new name in the folder of the target; `path` is what the user called it.
+fn path_beside(path: &Path, target: &Path) -> Result<PathBuf> {
+    let shown = path.display().to_string();
+    let folder = target
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let reason = format!("there is no folder {}", folder.display());
+        return Err(Error::cannot(
+            ErrorKind::MissingFile,
+            "write",
+            &shown,
+            reason,
+        ));
+    }
+    let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let Some(name) = target.file_name().filter(|_| !is_folder) else {
+        let reason = "expected the name of a file";
+        return Err(Error::cannot(ErrorKind::NotAFile, "write", &shown, reason));
+    };
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let (name, process) = (name.to_string_lossy(), std::process::id());
+    Ok(folder.join(format!(".{name}.{process}-{number}.part")))
+}
+
 impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
-            let _ = fs::remove_file(beside); // there is no one left to tell
+            let _ = fs::remove_file(beside); // nothing can be done about an error here
             unfinished::ended(beside);
         }
     }

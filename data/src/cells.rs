@@ -7,7 +7,7 @@ use crate::error::{Place, Result};
 pub enum Cell<'a> {
     /// A hole.
     Missing,
-    /// A number, where the format knows it for one.
+    /// A number, in a format that has numbers.
     Number(f64),
     /// Text, which may be a number.
     Text(&'a str),
@@ -81,7 +81,7 @@ impl MissingTexts {
         }
     }
 
-    /// A cell of a format that knows numbers.
+    /// A cell of a format that has numbers.
     pub fn number(&self, number: f64) -> Cell<'static> {
         if number.is_nan() || self.numbers.contains(&number) {
             Cell::Missing
@@ -146,7 +146,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What is done with each row: where it is, its chosen cells, and those that are kept as they were written.
+/// Called with each row: where it is, its chosen cells, and those that are kept as they were written.
 pub type EachRow<'a> = dyn FnMut(Place<'_>, &[Cell<'_>], Vec<Written>) -> Result<()> + 'a;
 
 /// Rows of cells, read a few at a time.
@@ -161,8 +161,8 @@ pub trait Records: Send {
     /// if there is one; and by their number in [`Records::keepable`] as they are written.
     fn select(&mut self, names: &[String], kept: &[usize]);
 
-    /// Hands over the next rows, at most `most`; returns how many. 0 is the end.
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize>;
+    /// Hands over the next rows, at most `max_rows`; returns how many. 0 is the end.
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize>;
 }
 
 /// What a column of an output holds.
@@ -210,7 +210,7 @@ pub enum Value<'a> {
     Double(f64),
     /// A whole number.
     Whole(i64),
-    /// Text. In a column of numbers it is one, as someone wrote it.
+    /// Text. In a column of numbers it is a number as it was written.
     Text(&'a str),
     /// The text of a JSON value.
     Json(&'a str),

@@ -1,4 +1,4 @@
-//! What computes, by the words of a user, and GPU kernels kept from run to run.
+//! Devices by name, and GPU kernels that are kept from run to run.
 
 use crate::error::Result;
 #[cfg(feature = "cuda")]

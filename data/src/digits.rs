@@ -1,5 +1,5 @@
 //! The digits that come with this crate: 5,000 images of MNIST to train on and 1,000 to test with.
-//! `digits/README.md` says how they were drawn.
+//! `digits/README.md` says how they were chosen.
 
 /// The name under which they are opened.
 pub const NAME: &str = "digits";

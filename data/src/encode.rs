@@ -1,4 +1,4 @@
-//! From cells to numbers, as the columns of a model or of a table say. Files and the HTTP service use the same encoder.
+//! From cells to numbers, by the columns of a model or of a table. Files and the HTTP service use the same encoder.
 //!
 //! ```
 //! use sumout_data::{cells::Cell, encode::Encoder, layout::{Column, ColumnKind, Layout}};
@@ -263,7 +263,7 @@ pub fn encoded(
     layout: Layout,
     unseen_missing: bool,
 ) -> RowStream {
-    let most = rows_per_chunk(layout.width + KEPT_SIZE * layout.kept.len());
+    let max_rows = rows_per_chunk(layout.width + KEPT_SIZE * layout.kept.len());
     let labelled = layout.target.is_some();
     let mut encoded = EncodedRows {
         encoder: Encoder::new(&layout),
@@ -279,7 +279,7 @@ pub fn encoded(
             labels: labelled.then(Vec::new),
             ..Chunk::default()
         };
-        let count = rows.fill(most, &mut |place, cells, kept| {
+        let count = rows.fill(max_rows, &mut |place, cells, kept| {
             encoded.add(place, cells, kept)
         })?;
         first += count;

@@ -36,7 +36,7 @@ pub enum ErrorKind {
     NotFetched,
     /// There are no rows, or no columns.
     Empty,
-    /// A column that was asked for is not there.
+    /// A column that is wanted is not there.
     MissingColumn,
     /// Rows are of another width or shape than the model's.
     ModelMismatch,

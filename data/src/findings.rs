@@ -1,4 +1,4 @@
-//! What is suspicious about data: typed, with a column, and words for whoever wants to show them.
+//! What is suspicious about data: a column and what was found, which can be shown as text.
 
 use std::fmt;
 

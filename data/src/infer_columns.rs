@@ -15,7 +15,7 @@ const MAX_CATEGORIES: usize = 1000;
 /// Rows that are read at once.
 const BATCH: usize = 4096;
 
-/// Columns of which so few values differ are not suspicious.
+/// A column with at most this many different values is not suspicious.
 const MIN_SUSPICIOUS: u64 = 20;
 
 /// A cell, and where it is.
@@ -110,7 +110,7 @@ impl Seen {
     }
 }
 
-/// Which columns are looked at.
+/// Which columns are read.
 pub struct Wanted<'a> {
     /// The columns, without the target.
     pub columns: &'a [String],

@@ -102,13 +102,13 @@ impl Chosen {
     }
 }
 
-/// A column that was asked for and is not there.
+/// A column that is wanted and is not there.
 pub fn no_column<T: AsRef<str>>(wanted: &str, names: &[T]) -> Error {
     let expected = format!("a column '{wanted}'");
     Error::expected(ErrorKind::MissingColumn, expected, some_of(names))
 }
 
-/// Names of columns that were given with commas between them, but for a column that has commas in its name.
+/// Splits names that were given with commas between them; a column that has commas in its name stays whole.
 pub fn split_names(given: &[String], names: &[String]) -> Vec<String> {
     let mut split = Vec::new();
     for text in given {

@@ -11,9 +11,8 @@ use sumout::model::model_file;
 
 /// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
 pub const FARTHEST: f64 = 1e12;
-/// What is said of a row beyond it.
-pub const TOO_FAR: &str =
-    "too far from all that was learned to tell classes apart: the posterior is no answer";
+/// The warning about a row beyond it.
+pub const TOO_FAR: &str = "too unlike the training data to classify; ignore its posterior";
 
 /// Where a model remembers the column that its labels came from.
 pub const TARGET: &str = "target";

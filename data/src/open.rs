@@ -89,7 +89,7 @@ fn open_raw(input: &str, options: &ReadOptions) -> Result<Raw> {
         return open_file(path, options.split);
     }
     if path.exists() {
-        // A pipe; its beginning can be looked at only once.
+        // A pipe; its beginning can be read only once.
         let origin = Origin::File(path.to_owned());
         return Ok(Raw::Table(TableSource::new(origin, None)));
     }

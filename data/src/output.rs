@@ -7,7 +7,7 @@ use crate::cells::{Field, FieldKind, Value, plain_json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::npy::NpyWriter;
 use crate::formats::parquet::ParquetWriter;
-use crate::formats::png::PngGrid;
+use crate::formats::png_grid::PngGrid;
 use crate::layout::{ColumnKind, ImageShape, Layout};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
@@ -142,8 +142,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts a file for rows of these columns; a shape says that their numbers are an image, and whether they run to 1, not
-    /// to 255.
+    /// Starts a file for rows of these columns. For images: their shape, and whether numbers run to 1 instead of 255.
     pub fn create(
         path: &str,
         format: OutputFormat,
@@ -250,7 +249,7 @@ impl Output {
     }
 }
 
-/// The error of the system inside one of the csv crate, which hides it from those who look for a closed pipe.
+/// The system's error inside one of the csv crate, where nobody would find a closed pipe.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -272,7 +271,7 @@ fn json_line<'a>(
             Value::Single(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Double(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Whole(number) => serde_json::to_writer(&mut line, &number)?,
-            // A number stays as it was written, if JSON can say it so.
+            // A number stays as it was written, if that is valid JSON.
             Value::Text(text) if field.kind == FieldKind::Double => {
                 match serde_json::from_str::<serde_json::Number>(text) {
                     Ok(_) => line.extend(text.trim().as_bytes()),

@@ -51,7 +51,7 @@ pub struct Plan {
     name: String,
 }
 
-/// Two numbers and no more: left to itself, the reader of TOML takes the first two of three.
+/// Exactly two numbers: by itself, the TOML parser takes the first two of three.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "Vec<usize>")]
 struct Two((usize, usize));

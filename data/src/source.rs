@@ -105,7 +105,7 @@ pub struct ByteReader {
 }
 
 impl ByteReader {
-    /// Looks at the first bytes and undoes gzip if it is that.
+    /// Undoes gzip, if the first bytes are those of gzip.
     pub fn new(name: String, mut reader: Box<dyn BufRead + Send>, length: u64) -> Result<Self> {
         let zipped = reader
             .fill_buf()
@@ -178,7 +178,7 @@ impl ByteReader {
             .map_err(|error| read_error(&self.name, error))
     }
 
-    /// Checks that nothing follows. For gzip this is also where its checksum is looked at.
+    /// Checks that nothing follows. For gzip, this also compares the checksum.
     pub fn expect_end(&mut self, what: &str) -> Result<()> {
         if self.peek()?.is_empty() {
             return Ok(());

@@ -5,7 +5,7 @@ use crate::layout::{Column, ColumnKind, Layout, Table};
 use sumout::model::About;
 use sumout::structure::Kind;
 
-/// What every column of a table may be.
+/// The kind of every column of a table.
 pub fn kinds(layout: &Layout) -> Vec<Kind> {
     let kind = |column: Option<&Column>| match column.map(|column| &column.kind) {
         Some(ColumnKind::Categorical(names)) => Kind::Categorical(names.len() as u32),

@@ -1,26 +1,26 @@
-//! Who may ask: the host name, the origin and the token of a request; and the headers that every answer carries.
+//! Who may use the service: the host name, the origin and the token of a request; and the headers that every answer carries.
 
 use crate::problem::Problem;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::net::IpAddr;
 
-/// What is let through.
+/// Which requests are let through.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// Whether only this machine can reach the service. Then a page of another site must not get here through the
     /// browser of someone on this machine, not even by a name that points to 127.0.0.1.
     pub loopback: bool,
-    /// Other names under which the service may be asked for.
+    /// Other host names of the service.
     pub hosts: Vec<String>,
-    /// What clients must know.
+    /// The bearer token that clients must send.
     pub token: Option<String>,
 }
 
-/// Paths that need no token: whether it lives, and the page, which asks for one.
+/// Paths that need no token: the health check, and the page, which asks for one.
 const OPEN: [&str; 4] = ["/healthz", "/", "/app.js", "/style.css"];
 
 impl Access {
-    /// Says why a request may not pass.
+    /// The problem of a request that may not pass.
     pub fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let forbidden = |what: String| Err(Problem::new(StatusCode::FORBIDDEN, what));
         let host = headers
@@ -83,7 +83,7 @@ fn is_authorised(headers: &HeaderMap, token: &str) -> bool {
     scheme.eq_ignore_ascii_case(b"bearer ") & same(given.trim_ascii(), token.as_bytes())
 }
 
-/// Compares without saying by its time how much is right.
+/// Compares in a time that does not depend on how much is right.
 fn same(given: &[u8], token: &[u8]) -> bool {
     let mut differs = given.len() ^ token.len();
     for (i, byte) in given.iter().enumerate() {

@@ -98,7 +98,7 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
         .map_err(wrong)
 }
 
-/// What the parsers of numbers and truth values say, in words that name what was expected and what came.
+/// What the parsers of numbers and truth values say, as "expected X, got Y".
 fn expected(text: &str, uri: &Uri) -> Option<String> {
     let (name, what) = text.split_once(": ")?;
     let expected = match what {

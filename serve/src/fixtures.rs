@@ -1,7 +1,7 @@
-//! A small model for the tests of this crate.
+//! Small models for the tests of this crate.
 
 use sumout::Model;
-use sumout::structure::{Kind, Structure};
+use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use sumout_data::encode::Encoder;
 use sumout_data::model_files::layout_of;
 
@@ -30,4 +30,17 @@ pub fn encoder() -> Encoder {
 /// What the columns of a model take.
 pub fn encoder_of(model: &Model) -> Encoder {
     Encoder::new(&layout_of(model)).with_kinds(&model.structure.row_kinds())
+}
+
+/// A model of images of 6×6 in a frame of 8×8.
+pub fn image_model(seed: u64) -> Model {
+    let spec = ImageSpec {
+        frame: (8, 8),
+        levels: vec![
+            LevelSpec::square(2, 3, Sharing::Own),
+            LevelSpec::square(2, 4, Sharing::Own),
+        ],
+        ..ImageSpec::new(6, 6, 1, (2, 2), 2)
+    };
+    Model::random(Structure::image(&spec, 2).unwrap(), 1.0, seed)
 }

@@ -15,10 +15,13 @@ pub mod limits;
 pub mod log;
 pub mod metrics;
 pub mod spool;
+pub mod bodies;
 pub mod formats;
+pub mod answer_rows;
 pub mod answers;
 pub mod nodes;
 pub mod worker;
+pub mod about;
 pub mod registry;
 pub mod access;
 pub mod openapi;
@@ -59,7 +62,7 @@ pub struct Options {
     pub allow_host: Vec<String>,
     /// What is logged.
     pub log: Level,
-    /// How much one client may ask for.
+    /// Limits of a request.
     pub limits: Limits,
 }
 
@@ -117,7 +120,7 @@ pub fn run(options: &Options, out: &mut impl Write, stop: fn() -> bool) -> Resul
         log.event("stopped", json!({}));
         served
     });
-    // Threads that still compute for clients who have left are not waited for.
+    // Threads that still compute for clients that have left are not waited for.
     runtime.shutdown_background();
     std::thread::sleep(std::time::Duration::from_millis(20)); // for the last line of the log
     served

@@ -1,4 +1,4 @@
-//! How much one client may ask for.
+//! Limits of a request and of the service.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Structured logs: a JSON object a line on standard error. A thread of its own writes them, so that nobody who stops
-//! reading can stop the service; lines that it cannot keep up with are counted and dropped.
+//! Structured logs: one JSON object per line on standard error. A separate thread writes them, so that a reader that
+//! stops cannot stop the service; lines that cannot be written in time are counted and dropped.
 
 use serde_json::{Value, json};
 use std::io::{self, Write};

@@ -7,7 +7,7 @@ use sumout::queries::explain::Neuron;
 use sumout::queries::predictor::Predictor;
 use sumout::random::seed_at;
 
-/// A node, and what is asked about it.
+/// A node, and what to show of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeQuestion {
     /// Which tree.
@@ -24,7 +24,7 @@ pub struct NodeQuestion {
     pub count: usize,
     /// The most likely assignment instead of samples.
     pub mode: bool,
-    /// Of the samples.
+    /// Seed of the samples.
     pub seed: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct ChannelView {
     pub rows: Vec<f32>,
 }
 
-/// Shows the node.
+/// Samples of the most used channels of a node, or of one channel.
 pub fn explain(predictor: &mut Predictor, ask: &NodeQuestion) -> Result<Vec<ChannelView>, Problem> {
     let neuron = |channel| Neuron {
         tree: ask.tree,
@@ -47,7 +47,7 @@ pub fn explain(predictor: &mut Predictor, ask: &NodeQuestion) -> Result<Vec<Chan
         node: ask.node,
         channel,
     };
-    // Each channel draws its own: with one seed for all, they would look alike.
+    // Each channel has a seed of its own: with one seed for all, samples would look alike.
     let view = |channel| {
         if ask.mode {
             return explain::View::Mode;
@@ -57,7 +57,7 @@ pub fn explain(predictor: &mut Predictor, ask: &NodeQuestion) -> Result<Vec<Chan
             seed: seed_at(ask.seed, channel),
         }
     };
-    // Whatever is wrong with the node is said before its usage is computed.
+    // Errors about the node come before its usage is computed.
     let channel = ask.channel.unwrap_or(0);
     let first = predictor.explain(neuron(channel), view(channel));
     let first = first.map_err(|error| Problem::new(StatusCode::NOT_FOUND, error.to_string()))?;
@@ -101,7 +101,7 @@ mod tests {
         };
         let mut predictor = Predictor::new(pets());
         let views = explain(&mut predictor, &ask).unwrap();
-        // Of draws mean + deviation × noise, this is the same in two channels only if the noise is.
+        // Of samples mean + deviation × noise, this is the same in two channels only if the noise is.
         let shape =
             |view: &ChannelView| (view.rows[0] - view.rows[4]) / (view.rows[4] - view.rows[8]);
         assert!(

@@ -23,7 +23,7 @@ impl Problem {
         }
     }
 
-    /// A request that makes no sense.
+    /// A request that cannot be understood.
     pub fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
@@ -50,7 +50,7 @@ impl From<sumout::Error> for Problem {
     }
 }
 
-/// What is wrong with rows is the client's doing, but for rows that are too long.
+/// Bad rows are the client's error; rows that are too long are beyond a limit.
 impl From<sumout_data::Error> for Problem {
     fn from(error: sumout_data::Error) -> Self {
         match error.kind() {
@@ -79,7 +79,7 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // What is left of the body is not worth reading.
+        // The rest of the body need not be read.
         if matches!(
             self.status,
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT

@@ -1,5 +1,6 @@
 //! The models that are served, and how one is exchanged for a newer file while questions about the old one finish.
 
+use crate::about::About;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::metrics::Metrics;
@@ -13,20 +14,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
-use sumout::Model;
-use sumout::model::Scaling;
 use sumout::queries::predictor::Predictor;
-use sumout::structure::{Frame, OUTSIDE, Position, Tree};
 use sumout_data::encode::Encoder;
 use sumout_data::layout::{Layout, ReadOptions, Split};
 use sumout_data::model_files::{self, layout_of};
 use sumout_data::{Error, ErrorKind};
 
-/// Rows that people can choose from.
+/// Maximum of rows to try.
 const EXAMPLES: usize = 200;
 
-/// How often files are looked at.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often files are checked.
+const CHECK_EVERY: Duration = Duration::from_millis(500);
 
 /// A row to try.
 #[derive(Clone, Debug)]
@@ -188,14 +186,14 @@ impl Registry {
         self.served.iter().map(Slot::now).collect()
     }
 
-    /// Looks at the files for ever, and loads again what has changed. A file that cannot be loaded changes nothing.
+    /// Checks the files for ever, and loads again what has changed. A file that cannot be loaded changes nothing.
     pub fn watch(&self, log: &Log) {
         let mut seen: Vec<Option<Stamp>> = self.served.iter().map(|served| served.stamp).collect();
         loop {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_EVERY);
             for (served, seen) in self.served.iter().zip(&mut seen) {
                 let now = stamp(&served.path);
-                // One that was only just written may not be whole yet; it is looked at again.
+                // A file that was only just written may not be whole yet; it is checked again.
                 if now.is_none() || now == *seen || is_fresh(now) {
                     continue;
                 }
@@ -243,7 +241,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
 fn is_fresh(stamp: Option<Stamp>) -> bool {
     stamp
         .and_then(|(time, _)| time.elapsed().ok())
-        .is_some_and(|age| age < LOOK / 2)
+        .is_some_and(|age| age < CHECK_EVERY / 2)
 }
 
 /// Rows to try, from the user's data or, for MNIST's shape, from the digits.
@@ -278,183 +276,11 @@ fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<V
     Ok(examples)
 }
 
-/// The number that is scaled to `z`: a whole one where 32 bits cannot tell, else with no more digits than they have.
-fn at(scaling: &Scaling, z: f32) -> f64 {
-    let x = scaling.invert(0, z);
-    let x = if scaling.apply(0, x.round()) == z {
-        x.round()
-    } else {
-        x
-    };
-    x.to_string().parse().unwrap_or(x.into())
-}
-
-/// What clients and the page need to know of a model.
-struct About<'a> {
-    name: &'a str,
-    model: &'a Model,
-    layout: &'a Layout,
-    encoder: &'a Encoder,
-    classes: &'a [String],
-    examples: usize,
-}
-
-impl About<'_> {
-    fn json(&self) -> Value {
-        let structure = &self.model.structure;
-        let trees = structure.trees.iter().map(|tree| levels(self.model, tree));
-        let named = if self.encoder.named {
-            self.encoder.width()
-        } else {
-            0
-        };
-        json!({
-            "name": self.name,
-            "width": self.encoder.width(),
-            "classes": self.classes,
-            "target": self.layout.target,
-            "columns": (0..named).map(|column| self.column(column)).collect::<Vec<_>>(),
-            "image": self.image(),
-            "weights": structure.weights(),
-            "examples": self.examples,
-            "trees": trees.collect::<Vec<_>>(),
-        })
-    }
-
-    fn column(&self, column: usize) -> Value {
-        let kind = if self.encoder.is_discrete(column) {
-            "category"
-        } else {
-            "number"
-        };
-        let categories = self.encoder.categories(column);
-        json!({ "name": self.encoder.name(column), "kind": kind, "categories": categories })
-    }
-
-    fn image(&self) -> Option<Value> {
-        let shape = self.layout.shape?;
-        let range = [0.0, 1.0].map(|z| at(&self.model.scaling, z));
-        Some(json!({
-            "height": shape.height,
-            "width": shape.width,
-            "channels": shape.channels,
-            "range": range,
-        }))
-    }
-}
-
-/// A box of pixels; `bottom` and `right` are one past the last. Without pixels, `bottom` is 0.
-#[derive(Clone, Copy)]
-struct PixelBox {
-    top: usize,
-    left: usize,
-    bottom: usize,
-    right: usize,
-}
-
-impl PixelBox {
-    const EMPTY: Self = Self {
-        top: usize::MAX,
-        left: usize::MAX,
-        bottom: 0,
-        right: 0,
-    };
-
-    /// The smallest box around two.
-    fn around(self, other: Self) -> Self {
-        Self {
-            top: self.top.min(other.top),
-            left: self.left.min(other.left),
-            bottom: self.bottom.max(other.bottom),
-            right: self.right.max(other.right),
-        }
-    }
-
-    /// (top, left, height, width); null without pixels.
-    fn json(&self) -> Value {
-        if self.bottom == 0 {
-            return json!(null);
-        }
-        json!([
-            self.top,
-            self.left,
-            self.bottom - self.top,
-            self.right - self.left
-        ])
-    }
-}
-
-/// The pixel of an input of the frame; empty outside of the image.
-fn pixel_box(frame: &Frame, input: u32) -> PixelBox {
-    let at = input as usize / frame.channels;
-    let (top, left) = frame.margin();
-    let row = (at / frame.frame_width).checked_sub(top);
-    let column = (at % frame.frame_width).checked_sub(left);
-    match (row, column) {
-        (Some(y), Some(x)) if y < frame.height && x < frame.width => PixelBox {
-            top: y,
-            left: x,
-            bottom: y + 1,
-            right: x + 1,
-        },
-        _ => PixelBox::EMPTY,
-    }
-}
-
-/// The box of pixels below every node, layer by layer.
-fn boxes_of(frame: &Frame, tree: &Tree) -> Vec<Vec<PixelBox>> {
-    let leaf = |position: &Position| {
-        let inputs = position.inputs.iter().filter(|input| **input != OUTSIDE);
-        let pixels = inputs.map(|&input| pixel_box(frame, input));
-        pixels.fold(PixelBox::EMPTY, PixelBox::around)
-    };
-    let mut layers = vec![tree.positions.iter().map(leaf).collect::<Vec<_>>()];
-    for level in &tree.levels {
-        let below = &layers[layers.len() - 1];
-        let node = |children: &Vec<u32>| {
-            let boxes = children.iter().map(|&child| below[child as usize]);
-            boxes.fold(PixelBox::EMPTY, PixelBox::around)
-        };
-        layers.push(level.children.iter().map(node).collect());
-    }
-    layers
-}
-
-/// For every level its nodes and channels; for images also the box of pixels (top, left, height, width) below each node.
-fn levels(model: &Model, tree: &Tree) -> Value {
-    let frame = model.structure.frame;
-    let boxes = frame.map(|frame| boxes_of(&frame, tree));
-    let layer = |l: usize| {
-        let shown = |boxes: &Vec<Vec<PixelBox>>| {
-            let boxes = boxes[l].iter().map(PixelBox::json);
-            boxes.collect::<Vec<_>>()
-        };
-        json!({
-            "nodes": tree.nodes(l),
-            "channels": tree.channels(l),
-            "boxes": boxes.as_ref().map(shown),
-        })
-    };
-    json!((0..=tree.levels.len()).map(layer).collect::<Vec<_>>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::image_model;
     use sumout::model::model_file;
-    use sumout::structure::{ImageSpec, LevelSpec, Sharing, Structure};
-
-    fn image_model(seed: u64) -> Model {
-        let spec = ImageSpec {
-            frame: (8, 8),
-            levels: vec![
-                LevelSpec::square(2, 3, Sharing::Own),
-                LevelSpec::square(2, 4, Sharing::Own),
-            ],
-            ..ImageSpec::new(6, 6, 1, (2, 2), 2)
-        };
-        Model::random(Structure::image(&spec, 2).unwrap(), 1.0, seed)
-    }
 
     #[test]
     fn names_come_from_files_or_from_people() {
@@ -470,30 +296,6 @@ mod tests {
             name_of("a/b=c.sumout"),
             ("b=c".into(), "a/b=c.sumout".into())
         );
-    }
-
-    #[test]
-    fn ranges_are_what_people_would_write() {
-        let range = |offset, scale| [0.0, 1.0].map(|z| at(&Scaling::uniform(offset, scale), z));
-        assert_eq!(range(0.0, 1.0 / 255.0), [0.0, 255.0]);
-        assert_eq!(range(0.5, 10.0), [0.5, 0.6]);
-    }
-
-    #[test]
-    fn nodes_know_their_pixels() {
-        let model = image_model(1);
-        let levels = levels(&model, &model.structure.trees[0]);
-        assert_eq!(
-            levels[0]["boxes"][0],
-            json!([0, 0, 1, 1]),
-            "the frame's border cuts the first patch"
-        );
-        assert_eq!(levels[0]["boxes"][5], json!([1, 1, 2, 2]));
-        assert_eq!(
-            (&levels[1]["nodes"], &levels[1]["boxes"][3]),
-            (&json!(4), &json!([3, 3, 3, 3]))
-        );
-        assert_eq!(levels[2]["boxes"][0], json!([0, 0, 6, 6]));
     }
 
     #[test]
@@ -516,7 +318,7 @@ mod tests {
         let wait = |until: &dyn Fn() -> bool| {
             (0..100).any(|_| {
                 until() || {
-                    std::thread::sleep(LOOK / 5);
+                    std::thread::sleep(CHECK_EVERY / 5);
                     until()
                 }
             })

@@ -100,7 +100,7 @@ impl Drop for Active<'_> {
     }
 }
 
-/// Lets a request in or not; counts and logs it.
+/// Checks, counts and logs a request.
 async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());

@@ -1,7 +1,7 @@
-//! A model at work: questions wait in a queue, one thread takes all that can be answered together, and answers them.
+//! The worker of a model: questions wait in a queue; one thread takes all that can be answered together, and answers them.
 //!
-//! Nothing waits for company: a batch is what has come while the one before was computed, so it is one row when there is
-//! little to do and hundreds when there is much. A queue that is full refuses at once, which costs next to nothing.
+//! No question waits for others: a batch is what has come while the batch before was computed, so it is one row when there
+//! is little to do and hundreds when there is much. A full queue refuses at once, which costs almost nothing.
 
 use crate::metrics::Metrics;
 use crate::nodes::{self, ChannelView, NodeQuestion};
@@ -28,9 +28,9 @@ pub enum Question {
     Fill {
         /// With what.
         how: How,
-        /// Supposing this class.
+        /// Given this class.
         class: Option<usize>,
-        /// Of draws.
+        /// Seed of the samples.
         seed: u64,
     },
     /// New rows.
@@ -39,7 +39,7 @@ pub enum Question {
         count: usize,
         /// Of this class.
         class: Option<usize>,
-        /// Of the draws.
+        /// Seed of the samples.
         seed: u64,
     },
     /// What a node stands for.
@@ -47,7 +47,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// Whether rows of several clients may be asked about at once: the answer to a row depends on that row alone.
+    /// Whether rows of several clients can be answered together: the answer to a row depends on that row alone.
     fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -73,7 +73,7 @@ pub enum Answer {
     Channels(Vec<ChannelView>),
 }
 
-/// Where an answer will be.
+/// Receives an answer.
 pub type Reply = oneshot::Receiver<Result<Answer, Problem>>;
 
 struct Job {
@@ -140,26 +140,26 @@ impl Queue {
 /// A model and its thread, which ends when this is dropped and nothing waits any more.
 pub struct Worker {
     queue: Arc<Queue>,
-    most: usize,
+    max_waiting: usize,
     metrics: Arc<Metrics>,
 }
 
 impl Worker {
-    /// Starts the thread; at most `most` questions wait.
+    /// Starts the thread; at most `max_waiting` questions wait.
     pub fn start(
         predictor: Predictor,
-        most: usize,
+        max_waiting: usize,
         metrics: Arc<Metrics>,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let (theirs, counted) = (queue.clone(), metrics.clone());
         let work = move || work(predictor, &theirs, &counted);
         std::thread::Builder::new()
-            .name("engine".into())
+            .name("worker".into())
             .spawn(work)?;
         Ok(Self {
             queue,
-            most,
+            max_waiting,
             metrics,
         })
     }
@@ -168,7 +168,7 @@ impl Worker {
     pub fn ask(&self, question: Question, rows: Vec<f32>) -> Result<Reply, Problem> {
         let (reply, receiver) = oneshot::channel();
         let mut state = self.queue.lock();
-        if state.jobs.len() >= self.most {
+        if state.jobs.len() >= self.max_waiting {
             self.metrics.shed.fetch_add(1, Relaxed);
             return Err(Problem::busy(
                 "too many questions are waiting for this model; try again in a moment",
@@ -200,7 +200,7 @@ impl Drop for Worker {
 fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
     let width = predictor.model().structure.width();
     while let Some(mut jobs) = queue.take(width) {
-        jobs.retain(|job| !job.reply.is_closed()); // those who hung up need no answer
+        jobs.retain(|job| !job.reply.is_closed()); // clients that hung up need no answer
         let Some(first) = jobs.first_mut() else {
             continue;
         };
@@ -238,56 +238,51 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
 
 fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Result<Answer, Problem> {
     Ok(match question {
-        Question::Score => {
-            let mut posterior = predictor.log_joint(rows, &[(0, 0)])?;
-            let model = predictor.model();
-            let log_likelihood = posterior
-                .chunks_exact(model.structure.classes)
-                .map(log_sum_exp)
-                .collect();
-            softmax_rows(&mut posterior, &model.log_prior);
-            Answer::Scores(posterior, log_likelihood)
-        }
-        Question::Fill {
-            how: How::Mean,
-            class,
-            ..
-        } => {
-            let imputed = predictor.impute_mean(rows, *class)?;
-            let structure = &predictor.model().structure;
-            let width = structure.width();
-            // A category has none; pixels are numbers.
-            let number = |column: usize| {
-                structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian
-            };
-            let deviation = |(at, variance): (usize, &f32)| {
-                if number(at % width) {
-                    variance.sqrt()
-                } else {
-                    f32::NAN
-                }
-            };
-            Answer::Filled(
-                imputed.mean,
-                Some(imputed.variance.iter().enumerate().map(deviation).collect()),
-            )
-        }
-        Question::Fill {
-            how: How::Mode,
-            class,
-            ..
-        } => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
-        Question::Fill {
-            how: How::Sample,
-            class,
-            seed,
-        } => Answer::Filled(predictor.sample_given(rows, *class, *seed)?, None),
+        Question::Score => score(predictor, rows)?,
+        Question::Fill { how, class, seed } => match how {
+            How::Mean => fill_with_mean(predictor, rows, *class)?,
+            How::Mode => Answer::Filled(predictor.impute_mode(rows, *class)?, None),
+            How::Sample => Answer::Filled(predictor.sample_given(rows, *class, *seed)?, None),
+        },
         Question::Sample { count, class, seed } => {
             let samples = predictor.sample(*count, *class, *seed)?;
             Answer::Samples(samples.rows, samples.classes)
         }
-        Question::Explain(ask) => Answer::Channels(nodes::explain(predictor, ask)?),
+        Question::Explain(question) => Answer::Channels(nodes::explain(predictor, question)?),
     })
+}
+
+fn score(predictor: &mut Predictor, rows: &[f32]) -> Result<Answer, Problem> {
+    let mut posterior = predictor.log_joint(rows, &[(0, 0)])?;
+    let model = predictor.model();
+    let log_likelihood = posterior
+        .chunks_exact(model.structure.classes)
+        .map(log_sum_exp)
+        .collect();
+    softmax_rows(&mut posterior, &model.log_prior);
+    Ok(Answer::Scores(posterior, log_likelihood))
+}
+
+/// Means with their standard deviations. A category has none; pixels are numbers.
+fn fill_with_mean(
+    predictor: &mut Predictor,
+    rows: &[f32],
+    class: Option<usize>,
+) -> Result<Answer, Problem> {
+    let imputed = predictor.impute_mean(rows, class)?;
+    let structure = &predictor.model().structure;
+    let width = structure.width();
+    let is_number =
+        |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
+    let deviation = |(at, variance): (usize, &f32)| {
+        if is_number(at % width) {
+            variance.sqrt()
+        } else {
+            f32::NAN
+        }
+    };
+    let deviation = imputed.variance.iter().enumerate().map(deviation).collect();
+    Ok(Answer::Filled(imputed.mean, Some(deviation)))
 }
 
 /// One answer to several clients, who sent this many rows each.
@@ -419,7 +414,7 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_and_a_dropped_one_finishes() {
         let worker = worker(2);
-        let many = vec![HOLE; 4 * 4000]; // to answer them takes longer than to ask fifty times
+        let many = vec![HOLE; 4 * 4000]; // answering takes longer than asking fifty times
         let replies: Vec<_> = (0..50)
             .map(|_| worker.ask(Question::Score, many.clone()))
             .collect();

@@ -89,7 +89,7 @@ pub enum Step<'a> {
     FromNpm(&'a str),
 }
 
-/// Who is told what happens.
+/// Called at every step.
 pub type OnStep<'a> = dyn FnMut(Step<'_>) + 'a;
 
 /// The folders in which a set may be.
@@ -155,7 +155,7 @@ fn check(path: &Path, file: &DataFile) -> Result<()> {
     };
     let found = copy(open_file(path)?, &mut io::sink(), &expected, &mut |_| ());
     if let (Err(_), true, Some(raw)) = (&found, zipped, file.raw) {
-        // Packed anew, perhaps: then what is inside must be right.
+        // It may have been compressed again: then its content must be right.
         let inside = MultiGzDecoder::new(BufReader::new(open_file(path)?));
         if copy(inside, &mut io::sink(), &raw, &mut |_| ()).is_ok() {
             return Ok(());
@@ -164,7 +164,7 @@ fn check(path: &Path, file: &DataFile) -> Result<()> {
     found.map_err(|error| error.in_file(&name))
 }
 
-/// Copies what should have this sum; an error if it has not. Never reads much more than it should be long.
+/// Copies what should have this sum; an error if it has another. Never reads much beyond the expected length.
 fn copy(
     mut from: impl Read,
     to: &mut impl Write,
@@ -324,8 +324,8 @@ fn from_mirrors<'a>(
     None
 }
 
-/// Whom to trust: Mozilla's list, which is in the program, or the certificates in the file of `SSL_CERT_FILE`, as curl
-/// and others have it. Where a company's proxy opens every connection only the latter work.
+/// Certificates to trust: Mozilla's list, which is in the program, or those in the file of `SSL_CERT_FILE`, as for curl.
+/// Behind a company's proxy that opens every connection, only the latter work.
 fn trusted() -> RootCerts {
     let file = env::var_os("SSL_CERT_FILE")
         .and_then(|path| fs::read(path).ok())
@@ -344,7 +344,7 @@ fn trusted() -> RootCerts {
 
 fn from_mirror(url: &str, path: &Path, expected: &Sum, on_step: &mut OnStep<'_>) -> Result<()> {
     let agent = ureq::Agent::config_builder()
-        // A user may have a mirror without TLS; known ones never send anyone there.
+        // A user may have a mirror without TLS; the known mirrors never redirect to one.
         .https_only(!url.starts_with("http://"))
         .tls_config(TlsConfig::builder().root_certs(trusted()).build())
         .timeout_connect(Some(Duration::from_secs(15)))

@@ -1,4 +1,4 @@
-//! Files out of a package of the npm registry, through the user's own npm and whatever registry it is set up for.
+//! Files of a package of the npm registry, fetched by the user's own npm with its own settings.
 
 use crate::catalog::sets::NpmPackage;
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 /// What is done with a file: its name and its bytes.
 pub type EachFile<'a> = dyn FnMut(&str, &mut dyn Read) -> Result<()> + 'a;
 
-/// Has npm fetch a package and hands every file of the package's folder over.
+/// Fetches a package with npm, and hands over every file of the package's folder.
 pub fn each_file(npm: &OsStr, package: &NpmPackage, each: &mut EachFile<'_>) -> Result<()> {
     let scratch = Scratch::new();
     let scratch = scratch.map_err(|error| Error::io("make", "a temporary folder", error))?;
@@ -52,12 +52,12 @@ fn pack(npm: &OsStr, package: &NpmPackage, folder: &Path) -> Result<PathBuf> {
     match archive {
         Some(archive) if done.status.success() => Ok(archive),
         _ => {
-            let said = String::from_utf8_lossy(&done.stderr);
-            let last = said
+            let output = String::from_utf8_lossy(&done.stderr);
+            let last = output
                 .lines()
                 .rev()
                 .find(|line| !line.trim().is_empty())
-                .unwrap_or("it said nothing");
+                .unwrap_or("no message");
             let status = done.status;
             Err(failed(format!(
                 "npm pack {wanted} failed ({status}): {last}"

@@ -101,52 +101,50 @@ pub struct Array {
     buffer: Vec<u8>,
 }
 
+/// An error if an array is empty, or does not fit into this many bytes.
+fn check_size(header: &Header, justified: u64) -> Result<()> {
+    let shown: Vec<String> = header.dims.iter().map(u64::to_string).collect();
+    let shown = shown.join("×");
+    if header.dims.is_empty() {
+        let got = "an array without dimensions";
+        return Err(Error::expected(ErrorKind::Empty, "rows of numbers", got));
+    }
+    if header.dims[1..].contains(&0) {
+        let (expected, got) = (
+            "at least one number in a row",
+            format!("an array of {shown}"),
+        );
+        return Err(Error::expected(ErrorKind::Empty, expected, got));
+    }
+    let size = header.element.size() as u64;
+    let bytes_of = |dims: &[u64]| {
+        dims.iter()
+            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim))
+    };
+    let fits = |bytes: &u64| *bytes <= justified && usize::try_from(*bytes).is_ok();
+    // A product of 0 rows can hide dimensions that overflow when multiplied alone.
+    if bytes_of(&header.dims).filter(fits).is_none() || bytes_of(&header.dims[1..]).is_none() {
+        let expected = format!("{shown} numbers of {size} bytes, as its header says");
+        return Err(Error::expected(
+            ErrorKind::Damaged,
+            expected,
+            "a shorter file",
+        ));
+    }
+    Ok(())
+}
+
 impl Array {
-    /// Checks that the input, of which the header has been read, can hold what the header claims.
+    /// Checks that the input can hold what its header, which has been read, claims.
     pub fn new(header: &Header, input: ByteReader) -> Result<Self> {
         let name = input.name.clone();
-        let said = header
-            .dims
-            .iter()
-            .map(u64::to_string)
-            .collect::<Vec<_>>()
-            .join("×");
-        if header.dims.is_empty() {
-            let got = "an array without dimensions";
-            return Err(Error::expected(ErrorKind::Empty, "rows of numbers", got).in_file(&name));
-        }
-        if header.dims[1..].contains(&0) {
-            let (expected, got) = (
-                "at least one number in a row",
-                format!("an array of {said}"),
-            );
-            return Err(Error::expected(ErrorKind::Empty, expected, got).in_file(&name));
-        }
-        let size = header.element.size() as u64;
-        let bytes = header
-            .dims
-            .iter()
-            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
-        let fits =
-            bytes.filter(|&bytes| bytes <= input.justified && usize::try_from(bytes).is_ok());
-        // A product of 0 rows can hide dimensions that overflow when multiplied alone.
-        let width = header.dims[1..]
-            .iter()
-            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
-        if fits.is_none() || width.is_none() {
-            let expected = format!("{said} numbers of {size} bytes, as its header says");
-            let error = Error::expected(ErrorKind::Damaged, expected, "a shorter file");
-            return Err(error.in_file(&name));
-        }
-        let dims = header.dims.iter().map(|&dim| dim as usize).collect();
-        let (element, big_endian) = (header.element, header.big_endian);
-        let storage = Storage::Rows(input);
+        check_size(header, input.justified).map_err(|error| error.in_file(&name))?;
         Ok(Self {
             name,
-            dims,
-            element,
-            big_endian,
-            storage,
+            dims: header.dims.iter().map(|&dim| dim as usize).collect(),
+            element: header.element,
+            big_endian: header.big_endian,
+            storage: Storage::Rows(input),
             place: Vec::new(),
             next: 0,
             buffer: Vec::new(),
@@ -157,7 +155,7 @@ impl Array {
     pub fn column_by_column(mut self, source: Box<dyn ReadSeek>, start: u64) -> Self {
         self.storage = Storage::Columns(source, start);
         if self.rows() == 0 {
-            return self; // nothing in the file vouches for the width
+            return self; // nothing in the file confirms the width
         }
         // Stored with the first dimension fastest; wanted with the last one fastest.
         let tail = &self.dims[1..];
@@ -342,10 +340,10 @@ pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> R
     if let Some(labels) = &labels {
         check_labels(labels, &values)?;
     }
-    let most = rows_per_chunk(values.width());
+    let max_rows = rows_per_chunk(values.width());
     Ok(RowStream::new(values.name.clone(), layout, move || {
         let first = values.next;
-        let count = most.min(values.rows() - first);
+        let count = max_rows.min(values.rows() - first);
         if count == 0 {
             values.expect_end()?;
             labels.as_mut().map_or(Ok(()), Array::expect_end)?;

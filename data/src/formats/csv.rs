@@ -18,7 +18,7 @@ struct LineStart {
 }
 
 /// A reader that notes where lines begin that are not empty, and stops in a row that is too long. A line ends with LF, CR
-/// or both, as for the csv crate; that one counts empty lines before a record as part of it, so its count is of no use.
+/// or both, as for the csv crate; that crate counts empty lines before a record as part of it, so its count cannot be used.
 struct NotingLines<R> {
     reader: R,
     max_row: u64,
@@ -196,7 +196,7 @@ fn ends_line(byte: &u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// The separator that stands most often in the first line, outside of quotes.
+/// The separator that is most frequent in the first line, outside of quotes.
 pub fn delimiter(start: &[u8]) -> u8 {
     let line = start.split(ends_line).next().unwrap_or_default();
     let outside = |wanted: u8| {
@@ -309,8 +309,8 @@ impl Records for CsvRecords {
         self.kept = kept.to_vec();
     }
 
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
-        for count in 0..most {
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize> {
+        for count in 0..max_rows {
             let held = std::mem::take(&mut self.held);
             let named = |error: Error| error.in_file(&self.name);
             if !held && !self.rows.next_record().map_err(named)? {
@@ -318,7 +318,7 @@ impl Records for CsvRecords {
             }
             self.row(each).map_err(named)?;
         }
-        Ok(most)
+        Ok(max_rows)
     }
 }
 

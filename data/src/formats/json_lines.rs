@@ -367,8 +367,8 @@ impl Records for JsonRecords {
         self.kept = kept.to_vec();
     }
 
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
-        for count in 0..most {
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize> {
+        for count in 0..max_rows {
             let there = self
                 .next_line()
                 .map_err(|error| error.in_file(&self.name))?;
@@ -377,7 +377,7 @@ impl Records for JsonRecords {
             }
             self.row(each).map_err(|error| error.in_file(&self.name))?;
         }
-        Ok(most)
+        Ok(max_rows)
     }
 }
 

@@ -14,7 +14,7 @@ pub trait RowSink {
     /// The column of a cell of a list, by its position; `None` skips it.
     fn by_position(&self, position: usize) -> Option<usize>;
 
-    /// The column of a name; `None` skips its value. Every name of an object is asked for, in their order.
+    /// The column of a name; `None` skips its value. Called for every name of an object, in order.
     fn by_name(&mut self, name: &str) -> Result<Option<usize>>;
 
     /// What messages call a column.
@@ -63,7 +63,7 @@ impl RowProgress {
     }
 }
 
-/// What the parser says, in our words.
+/// The parser's error as an error about data.
 pub fn explain(error: &serde_json::Error, one_line: bool) -> Error {
     let text = error.to_string();
     let what = text
@@ -106,7 +106,7 @@ pub fn read_row(text: &[u8], sink: &mut impl RowSink) -> Result<()> {
 pub struct JsonRow<'a, S> {
     /// Where cells go.
     pub sink: &'a mut S,
-    /// How far it came.
+    /// How far it has been read.
     pub progress: &'a mut RowProgress,
 }
 

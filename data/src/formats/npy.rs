@@ -98,77 +98,74 @@ struct Dictionary {
     shape: Vec<u64>,
 }
 
+/// The names of the three entries.
+const ENTRIES: &str = "descr, fortran_order and shape";
+
 impl Dictionary {
     fn parse(text: &str) -> Result<Self, String> {
-        let body = text
-            .trim()
-            .strip_prefix('{')
-            .and_then(|text| text.strip_suffix('}'));
+        let body = text.trim().strip_prefix('{');
+        let body = body.and_then(|text| text.strip_suffix('}'));
         let mut rest = body
             .ok_or_else(|| format!("expected {{…}}, got '{}'", clip(text)))?
             .trim();
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         while !rest.is_empty() {
             let (key, after) = quoted(rest)?;
-            rest = after
-                .trim_start()
-                .strip_prefix(':')
-                .ok_or(format!("expected ':' after '{key}'"))?
-                .trim_start();
+            let after = after.trim_start().strip_prefix(':');
+            let after = after.ok_or(format!("expected ':' after '{key}'"))?;
+            rest = after.trim_start();
             match key {
-                "descr" => {
-                    let (value, after) = quoted(rest).map_err(|_| {
-                        let got = clip(rest);
-                        format!("expected one plain type ({READABLE}), got {got}")
-                    })?;
-                    (descr, rest) = (Some(value.to_owned()), after);
-                }
-                "fortran_order" => {
-                    let word = rest.split([',', '}', ' ']).next().unwrap_or_default();
-                    fortran = Some(match word {
-                        "True" => true,
-                        "False" => false,
-                        _ => {
-                            return Err(format!(
-                                "expected True or False for fortran_order, got '{}'",
-                                clip(word)
-                            ));
-                        }
-                    });
-                    rest = &rest[word.len()..];
-                }
-                "shape" => {
-                    let wrong = || format!("expected a shape such as (3, 4), got '{}'", clip(rest));
-                    let inside = rest.strip_prefix('(').ok_or_else(wrong)?;
-                    let (inside, after) = inside.split_once(')').ok_or_else(wrong)?;
-                    let numbers = inside
-                        .split(',')
-                        .map(str::trim)
-                        .filter(|number| !number.is_empty());
-                    shape = Some(
-                        numbers
-                            .map(str::parse)
-                            .collect::<Result<_, _>>()
-                            .map_err(|_| wrong())?,
-                    );
-                    rest = after;
-                }
-                _ => {
-                    return Err(format!(
-                        "expected descr, fortran_order and shape, got '{}'",
-                        clip(key)
-                    ));
-                }
+                "descr" => descr = Some(descr_of(&mut rest)?),
+                "fortran_order" => fortran = Some(truth_of(&mut rest)?),
+                "shape" => shape = Some(shape_of(&mut rest)?),
+                _ => return Err(format!("expected {ENTRIES}, got '{}'", clip(key))),
             }
             rest = rest.trim_start().strip_prefix(',').unwrap_or(rest).trim();
         }
-        let missing = |what| format!("expected descr, fortran_order and shape, got no {what}");
+        let missing = |what| format!("expected {ENTRIES}, got no {what}");
         Ok(Self {
             descr: descr.ok_or_else(|| missing("descr"))?,
             fortran: fortran.ok_or_else(|| missing("fortran_order"))?,
             shape: shape.ok_or_else(|| missing("shape"))?,
         })
     }
+}
+
+/// Takes a type from the front of the text.
+fn descr_of(rest: &mut &str) -> Result<String, String> {
+    let wrong = |_| format!("expected one plain type ({READABLE}), got {}", clip(rest));
+    let (value, after) = quoted(rest).map_err(wrong)?;
+    *rest = after;
+    Ok(value.to_owned())
+}
+
+/// Takes True or False from the front of the text.
+fn truth_of(rest: &mut &str) -> Result<bool, String> {
+    let word = rest.split([',', '}', ' ']).next().unwrap_or_default();
+    let truth = match word {
+        "True" => true,
+        "False" => false,
+        _ => {
+            let got = clip(word);
+            return Err(format!(
+                "expected True or False for fortran_order, got '{got}'"
+            ));
+        }
+    };
+    *rest = &rest[word.len()..];
+    Ok(truth)
+}
+
+/// Takes a tuple of numbers from the front of the text.
+fn shape_of(rest: &mut &str) -> Result<Vec<u64>, String> {
+    let wrong = || format!("expected a shape such as (3, 4), got '{}'", clip(rest));
+    let inside = rest.strip_prefix('(').ok_or_else(wrong)?;
+    let (inside, after) = inside.split_once(')').ok_or_else(wrong)?;
+    let numbers = inside.split(',').map(str::trim);
+    let numbers = numbers.filter(|number| !number.is_empty()).map(str::parse);
+    let shape = numbers.collect::<Result<_, _>>().map_err(|_| wrong())?;
+    *rest = after;
+    Ok(shape)
 }
 
 /// A Python string and what follows it.

@@ -202,12 +202,12 @@ impl Archive {
             let sentence = "the archive is damaged: the entry is not where the list says";
             return Err(Error::damaged(sentence).in_file(&name));
         };
-        let most = if entry.deflated {
+        let max_size = if entry.deflated {
             entry.packed.saturating_mul(MAX_INFLATION)
         } else {
             entry.packed
         };
-        if entry.size > most {
+        if entry.size > max_size {
             let (size, packed) = (entry.size, entry.packed);
             let sentence =
                 format!("the archive promises {size} bytes from {packed}, which is impossible");
@@ -252,7 +252,7 @@ impl<R: Read> Read for Checked<R> {
     }
 }
 
-/// Names under which rows are looked for, the first one found wins; those of the wanted half come first.
+/// Names of arrays to look for, the best first; those of the wanted half come first.
 fn names_of(plain: &[&str], split: Split) -> Vec<String> {
     let halves = plain.iter().map(|name| format!("{name}_{}", split.word()));
     let other_way = plain.iter().map(|name| format!("{}_{name}", split.word()));
@@ -344,7 +344,7 @@ mod tests {
         );
     }
 
-    /// What is said about a changed copy of an archive.
+    /// The error of a changed copy of an archive.
     fn says(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npz");

@@ -1,6 +1,7 @@
-//! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that nobody sent.
+//! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that the service makes or has.
 
-use crate::answers::{AnswerOf, Block, ChannelOf, Parts, Writer};
+use crate::answer_rows::{AnswerOf, Block, ChannelOf, Parts};
+use crate::answers::Writer;
 use crate::app::{Answered, App, Document, class_of, query};
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::{Limits, MAX_SAMPLES};

@@ -1,10 +1,12 @@
-//! `/v1/predict` and `/v1/impute`: rows in, the same rows out with what was asked.
+//! `/v1/predict` and `/v1/impute`: rows in; the same rows out with predictions, or with their holes filled.
 //!
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use crate::answers::{AnswerOf, Block, Parts, Scores, Writer};
+use crate::answer_rows::{AnswerOf, Block, Parts, Scores};
+use crate::answers::Writer;
 use crate::app::{Answered, App, class_of, query};
+use crate::bodies::{Incoming, pump, whole};
 use crate::formats::arrow::read::Arrow;
 use crate::formats::json;
 use crate::formats::negotiate::BodyFormat;
@@ -12,24 +14,19 @@ use crate::formats::text::{Csv, CsvTable, Decode, Lines, Whole};
 use crate::limits::{Limits, MAX_DRAWS, STREAMS};
 use crate::problem::Problem;
 use crate::registry::ServedModel;
-use crate::spool::{Incoming, Spool};
+use crate::spool::Spool;
 use crate::worker::{Answer, BATCH, Question, Reply};
-use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::BodyExt;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sumout::queries::impute::How;
 use sumout::random::seed_at;
-use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::mpsc;
 
 /// JSON up to here is parsed where it arrives.
 const SMALL: usize = 256 << 10;
-
-/// Bytes of a refused body that are read all the same: many clients look for an answer only when they have sent it all.
-const POLITE: usize = 64 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,7 +48,7 @@ struct ImputeQuery {
     classes: bool,
 }
 
-/// What a client wants to know about every row.
+/// A request about rows: which model, and what to compute for every row.
 struct RowsRequest {
     live: Arc<ServedModel>,
     parts: Parts,
@@ -142,7 +139,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     if from == BodyFormat::Json {
         let bytes = whole(&head.headers, body, &limits).await?;
-        // Two bytes of text, {}, are a whole row of holes: rows are counted by the numbers they become.
+        // The two bytes {} are a whole row of holes, so rows are counted by the numbers they become.
         let most = limits
             .rows()
             .min(limits.body() / asked.live.encoder.width())
@@ -175,78 +172,6 @@ async fn answer(
     let (pumped, answered) = tokio::join!(pump(body, sender, &limits), reading);
     pumped?;
     answered
-}
-
-/// A whole body, if it is not too large and comes in time.
-async fn whole(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
-    let most = limits.body();
-    let large = || {
-        Problem::large(format!(
-            "body: expected at most {most} bytes, got more; JSON lines may be longer"
-        ))
-    };
-    let claimed = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if claimed.is_some_and(|claimed| claimed > most) {
-        drain(body).await;
-        return Err(large());
-    }
-    match tokio::time::timeout(limits.pause(), axum::body::to_bytes(body, most)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.to_string().contains("length limit") => Err(large()),
-        Ok(Err(_)) => Err(Problem::bad("body: it ended before it was complete")),
-        Err(_) => Err(slow(limits.pause())),
-    }
-}
-
-fn slow(limit: Duration) -> Problem {
-    let message = format!("body: expected it within {} seconds", limit.as_secs());
-    Problem::new(StatusCode::REQUEST_TIMEOUT, message)
-}
-
-/// Hands a body to the thread that reads it, piece by piece.
-async fn pump(mut body: Body, to: Sender<Bytes>, limits: &Limits) -> Result<(), Problem> {
-    let (start, mut total) = (Instant::now(), 0);
-    loop {
-        let frame = match tokio::time::timeout(limits.pause(), body.frame()).await {
-            Err(_) => return Err(slow(limits.pause())),
-            Ok(None) => return Ok(()),
-            Ok(Some(Err(_))) => return Err(Problem::bad("body: it ended before it was complete")),
-            Ok(Some(Ok(frame))) => frame,
-        };
-        if start.elapsed() > limits.whole() {
-            return Err(slow(limits.whole()));
-        }
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        total += data.len() as u64;
-        if total > limits.stream() {
-            let most = limits.stream();
-            return Err(Problem::large(format!(
-                "body: expected at most {most} bytes, got more"
-            )));
-        }
-        if to.send(data).await.is_err() {
-            drain(body).await; // the thread has found something wrong
-            return Ok(());
-        }
-    }
-}
-
-/// Reads and forgets, for a while.
-async fn drain(mut body: Body) {
-    let reading = async {
-        let mut total = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            total += frame.into_data().map_or(0, |data| data.len());
-            if total > POLITE {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await;
 }
 
 /// Answers a few rows where they arrived.
@@ -370,7 +295,7 @@ impl RowsRequest {
         }
     }
 
-    /// Asks all that is wanted about rows of which the first has this number.
+    /// Asks everything about rows of which the first has this number.
     fn ask(&self, values: Vec<f32>, first: usize) -> Result<Vec<Reply>, Problem> {
         let (worker, class) = (&self.live.worker, self.class);
         let mut replies = Vec::new();
@@ -390,7 +315,7 @@ impl RowsRequest {
             )?);
         }
         if self.parts.values {
-            // Only draws have a seed; the others can be answered together with those of other clients.
+            // Only samples have a seed; the others can be answered together with those of other clients.
             let seed = if self.how == How::Sample {
                 seed_at(self.seed, first)
             } else {
@@ -452,7 +377,7 @@ impl RowsRequest {
                     block.values = Some(values);
                     block.deviation = deviation.filter(|_| self.parts.deviation);
                 }
-                Answer::Samples(..) | Answer::Channels(_) => {} // not asked here
+                Answer::Samples(..) | Answer::Channels(_) => {} // of other endpoints
             }
         }
         block

@@ -1,4 +1,4 @@
-//! Formats of rows by their media types: of a body, and that which a client likes best.
+//! Formats of rows by their media types: of a body, and the one that a client prefers.
 
 use crate::problem::Problem;
 use axum::http::header::HeaderMap;
@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 pub enum BodyFormat {
     /// One document.
     Json,
-    /// A row a line.
+    /// One row per line.
     Lines,
     /// With a line of names.
     Csv,
@@ -67,7 +67,7 @@ impl BodyFormat {
         Self::of(named).ok_or_else(wrong)
     }
 
-    /// The format that a client likes best, never one of q=0. Of equals the one named first; `usual` if it takes anything.
+    /// The format that a client prefers, never one of q=0. Of equals the one named first; `usual` if it takes anything.
     pub fn accepted(headers: &HeaderMap, usual: Self) -> Result<Self, Problem> {
         let Some(accept) = headers.get(header::ACCEPT) else {
             return Ok(usual);
@@ -98,7 +98,7 @@ impl BodyFormat {
     }
 }
 
-/// One part of an `Accept` header: some formats, and how much they are liked.
+/// One part of an `Accept` header: some formats, and how much they are preferred.
 struct Wish {
     media_type: String,
     quality: f64,
@@ -118,7 +118,7 @@ impl Wish {
         }
     }
 
-    /// How closely it names a format, if it does: the closest word about one counts.
+    /// How exactly it names a format, if it does: the most exact part counts.
     fn fits(&self, format: BodyFormat) -> Option<usize> {
         let whole = format.media_type();
         match self.media_type.as_str() {

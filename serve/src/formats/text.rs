@@ -1,8 +1,8 @@
 //! Rows that come as text: JSON lines and CSV, a few at a time.
 
+use crate::bodies::{Held, Incoming};
 use crate::formats::json::NumberRows;
 use crate::problem::Problem;
-use crate::spool::{Held, Incoming};
 use csv::StringRecord;
 use std::io::BufReader;
 use sumout_data::cells::Cell;

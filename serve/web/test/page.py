@@ -203,7 +203,7 @@ def a_form_for_tables(page):
     assert b.run(hidden, "#warning")
     value = "const c = document.querySelector('#column-1'); c.value = arguments[0]; c.dispatchEvent(new Event('input', {bubbles: true}))"
     b.run(value, "1e30")
-    b.wait("a warning", "return document.querySelector('#warning').textContent.includes('too far from all that was learned')")
+    b.wait("a warning", "return document.querySelector('#warning').textContent.includes('too unlike the training data')")
     b.run(value, "1e39")
     b.wait("what is wrong", "return document.querySelector('#problem').textContent.includes('expected a finite number')")
     assert b.text("#verdict-class") == "–" and b.text("#verdict-p") == "" and b.run(hidden, "#warning") and b.run("return document.querySelectorAll('#bars li').length") == 0

@@ -208,8 +208,8 @@ impl Records for ParquetRecords {
         self.kept = kept.iter().map(|&column| self.keepable[column]).collect();
     }
 
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
-        for count in 0..most {
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize> {
+        for count in 0..max_rows {
             while self.used == self.rows {
                 if !self.next()? {
                     return Ok(count);
@@ -232,7 +232,7 @@ impl Records for ParquetRecords {
             self.used += 1;
             self.row += 1;
         }
-        Ok(most)
+        Ok(max_rows)
     }
 }
 

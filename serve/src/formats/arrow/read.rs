@@ -1,16 +1,15 @@
 //! Record batches become rows.
 
+use crate::bodies::{Held, Incoming, unreadable};
+use crate::formats::arrow::cursor::{Cursor, transposed};
 use crate::formats::arrow::flat::{Damaged, FlatTable};
 use crate::formats::arrow::schema::{StreamColumn, Type, columns_of, damaged, is_plain};
-use crate::formats::arrow::values::{Buffers, Values, bit, values};
+use crate::formats::arrow::values::{Buffers, Values, values};
 use crate::formats::text::{Decode, Piece};
 use crate::problem::Problem;
-use crate::spool::{Held, Incoming, unreadable};
 use std::collections::HashMap;
 use std::io::Read as _;
-use sumout_data::cells::Cell;
 use sumout_data::encode::Encoder;
-use sumout_data::error::{At, Place};
 
 /// Maximum bytes of the head of a message.
 const MAX_HEAD: usize = 1 << 22;
@@ -37,7 +36,7 @@ type Message = (Vec<u8>, Vec<u8>);
 pub struct Arrow {
     incoming: Incoming,
     held: Held,
-    most: usize,
+    max_held: usize,
     columns: Vec<StreamColumn>,
     arrangement: Arrangement,
     dictionaries: HashMap<i64, Values>,
@@ -48,18 +47,18 @@ pub struct Arrow {
 }
 
 impl Arrow {
-    /// Reads the schema; `most` bytes of a batch are held at once.
+    /// Reads the schema; at most `max_held` bytes of a batch are held at once.
     pub fn new(
         (incoming, held): (Incoming, Held),
         encoder: &Encoder,
-        most: usize,
+        max_held: usize,
     ) -> Result<Self, Problem> {
         let arrangement = Arrangement::Lists(0);
         let (columns, dictionaries, batch) = (Vec::new(), HashMap::new(), Vec::new());
         let mut arrow = Self {
             incoming,
             held,
-            most,
+            max_held,
             columns,
             arrangement,
             dictionaries,
@@ -132,8 +131,8 @@ impl Arrow {
             .and_then(|message| message.i64(3))
             .map_err(damaged)?;
         let body = usize::try_from(body).map_err(|_| damaged(Damaged))?;
-        if body > self.most {
-            let most = self.most >> 20;
+        if body > self.max_held {
+            let most = self.max_held >> 20;
             let message = format!(
                 "expected record batches of at most {most} MiB, got {body} bytes; write smaller batches"
             );
@@ -220,7 +219,7 @@ impl Arrow {
         encoder: &Encoder,
     ) -> Result<(), Problem> {
         let rows = self.count(batch)?;
-        let max = (self.most / (4 * encoder.width())).max(1); // as rows of 32-bit numbers
+        let max = (self.max_held / (4 * encoder.width())).max(1); // as rows of 32-bit numbers
         if rows > max {
             let message = format!("expected record batches of at most {max} rows, got {rows}");
             return Err(Problem::large(message));
@@ -325,106 +324,6 @@ fn arrangement_of(columns: &[StreamColumn], encoder: &Encoder) -> Result<Arrange
         wanted[place] = Some(column);
     }
     Ok(Arrangement::Columns(wanted))
-}
-
-/// From (width, rows) to (rows, width), in tiles that stay in the cache.
-fn transposed(by_column: &[f32], rows: usize, width: usize) -> Vec<f32> {
-    const TILE: usize = 32;
-    let mut by_row = vec![0.0; rows * width];
-    for first_row in (0..rows).step_by(TILE) {
-        for first in (0..width).step_by(TILE) {
-            for row in first_row..rows.min(first_row + TILE) {
-                for column in first..width.min(first + TILE) {
-                    by_row[row * width + column] = by_column[column * rows + row];
-                }
-            }
-        }
-    }
-    by_row
-}
-
-/// The values of a column of a batch on their way into rows.
-struct Cursor<'a> {
-    encoder: &'a Encoder,
-    /// Rows of the batches before.
-    first_row: usize,
-    /// A bit for every value that is there; empty if all are.
-    valid: &'a [u8],
-    values: &'a Values,
-    /// What the values stand for, if they are numbers of its entries.
-    dictionary: Option<&'a Values>,
-}
-
-impl Cursor<'_> {
-    /// Whether a value is there.
-    fn is_there(&self, at: usize) -> bool {
-        self.valid.is_empty() || bit(self.valid, at)
-    }
-
-    /// All numbers, if none of them has to be looked at by itself.
-    fn plain(&self) -> Option<&[f32]> {
-        match self.values {
-            Values::Singles(all) if self.valid.is_empty() && self.dictionary.is_none() => {
-                Some(all.as_slice()).filter(|all| all.iter().all(|x| !x.is_infinite()))
-            }
-            _ => None,
-        }
-    }
-
-    /// Puts the values of a column into their rows.
-    fn put(&self, column: usize, to: &mut [f32]) -> Result<(), Problem> {
-        if let (Some(all), false) = (self.plain(), self.encoder.is_discrete(column)) {
-            to.copy_from_slice(all);
-            return Ok(());
-        }
-        for (row, to) in to
-            .iter_mut()
-            .enumerate()
-            .filter(|(row, _)| self.is_there(*row))
-        {
-            *to = self.number(column, row, row)?;
-        }
-        Ok(())
-    }
-
-    /// Rows of lists, one for each row; `lists` has a bit for every one that is there.
-    fn lists(&self, lists: &[u8], rows: usize) -> Result<Vec<f32>, Problem> {
-        let width = self.encoder.width();
-        let numbers = (0..width).all(|column| !self.encoder.is_discrete(column));
-        if let (Some(all), true, true) = (self.plain(), lists.is_empty(), numbers) {
-            return Ok(all.to_vec());
-        }
-        let mut to = vec![f32::NAN; rows * width];
-        for (at, to) in to.iter_mut().enumerate() {
-            let row = at / width;
-            if (lists.is_empty() || bit(lists, row)) && self.is_there(at) {
-                *to = self.number(at % width, row, at)?;
-            }
-        }
-        Ok(to)
-    }
-
-    /// The number of the value at `at`, which is in this row and column.
-    fn number(&self, column: usize, row: usize, at: usize) -> Result<f32, Problem> {
-        let place = Place {
-            file: "",
-            at: At::Row((self.first_row + row) as u64 + 1),
-        };
-        let cell = match (self.dictionary, self.values.cell(at)) {
-            (Some(names), Cell::Number(index)) => {
-                if index < 0.0 || index >= names.len() as f64 {
-                    let (place, name) = (place.at, self.encoder.name(column));
-                    let message =
-                        format!("{place}, column '{name}': its dictionary has no entry {index}");
-                    return Err(Problem::bad(message));
-                }
-                names.cell(index as usize)
-            }
-            (_, cell) => cell,
-        };
-        let value = self.encoder.written_value(column, cell);
-        Ok(value.map_err(|error| error.at(place))?)
-    }
 }
 
 impl Decode for Arrow {

@@ -166,7 +166,7 @@ pub(super) fn is_plain(kind: &Type) -> bool {
     !matches!(kind, Type::List { .. } | Type::Other { .. })
 }
 
-/// What is said of bytes that are not what they claim to be.
+/// The problem of bytes that are not what they claim to be.
 pub(super) fn damaged(_: Damaged) -> Problem {
     Problem::bad("the Arrow stream is damaged: a message does not hold what it claims")
 }

@@ -159,7 +159,7 @@ pub(super) fn values(
             Values::Texts(places.windows(2).map(text).collect::<Read<_>>()?)
         }
         Type::View => views(rows, buffers)?,
-        Type::List { .. } | Type::Other { .. } => return Err(Damaged), // never asked for
+        Type::List { .. } | Type::Other { .. } => return Err(Damaged), // never needed
     };
     Ok((valid, values))
 }
