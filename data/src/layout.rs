@@ -49,7 +49,7 @@ pub struct Column {
 
 /// A column that is handed through as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptColumn {
     /// Its name and what it holds.
     pub field: Field,
     /// Which number of a row it is, if it is one.
@@ -74,7 +74,7 @@ pub struct Layout {
     /// Columns that were there and are not used.
     pub ignored: Vec<String>,
     /// Columns that are handed through, in the order of the file.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptColumn>,
     /// What the user calls missing.
     pub na: Vec<String>,
     /// What is worth a warning.

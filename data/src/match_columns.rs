@@ -2,7 +2,7 @@
 
 use crate::cells::Field;
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Keep, Kept, some_of};
+use crate::layout::{Keep, KeptColumn, some_of};
 use std::collections::{HashMap, HashSet};
 
 /// For every column of a model, its place in a table with these names. A model without names of its own (`named` is false)
@@ -126,7 +126,7 @@ pub fn kept_columns(
     keep: &Keep,
     fields: &[Field],
     columns: &[String],
-) -> Result<(Vec<Kept>, Vec<usize>)> {
+) -> Result<(Vec<KeptColumn>, Vec<usize>)> {
     let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
     let place = |wanted: &String| {
         let found = names.iter().position(|name| name == wanted);
@@ -138,7 +138,7 @@ pub fn kept_columns(
         Keep::All => (0..fields.len()).collect(),
     };
     let column = |field: &Field| columns.iter().position(|name| *name == field.name);
-    let kept = |&place: &usize| Kept {
+    let kept = |&place: &usize| KeptColumn {
         column: column(&fields[place]),
         field: fields[place].clone(),
     };

@@ -76,12 +76,12 @@ fn stage(path: &str) -> Result<Staged> {
 }
 
 /// Standard output or a file that is not in its place yet.
-enum Target {
+enum OutputTarget {
     Stdout(BufWriter<Stdout>),
     File(BufWriter<Staged>),
 }
 
-impl Target {
+impl OutputTarget {
     fn create(path: &str) -> Result<Self> {
         Ok(match path {
             "-" => Self::Stdout(BufWriter::new(io::stdout())),
@@ -90,7 +90,7 @@ impl Target {
     }
 }
 
-impl Write for Target {
+impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
@@ -107,8 +107,8 @@ impl Write for Target {
 }
 
 enum Body {
-    Csv(Box<csv::Writer<Target>>),
-    JsonLines(Target),
+    Csv(Box<csv::Writer<OutputTarget>>),
+    JsonLines(OutputTarget),
     Npy(NpyWriter<BufWriter<Staged>>),
     Png(PngGrid, Staged),
     Parquet(Box<ParquetWriter>),
@@ -152,12 +152,12 @@ impl Output {
         let failed = |error| write_error(path, error);
         let body = match format {
             OutputFormat::Csv => {
-                let mut writer = csv::Writer::from_writer(Target::create(path)?);
+                let mut writer = csv::Writer::from_writer(OutputTarget::create(path)?);
                 let names = writer.write_record(fields.iter().map(|field| &field.name));
                 names.map_err(io_error).map_err(failed)?;
                 Body::Csv(Box::new(writer))
             }
-            OutputFormat::JsonLines => Body::JsonLines(Target::create(path)?),
+            OutputFormat::JsonLines => Body::JsonLines(OutputTarget::create(path)?),
             OutputFormat::Npy => Body::Npy(npy_writer(path, &fields, image)?),
             OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, stage(path)?),
             OutputFormat::Parquet => Body::Parquet(Box::new(ParquetWriter::create(
@@ -227,7 +227,7 @@ impl Output {
                 .map_err(|error| error.into_error())
                 .map_err(failed)?,
             Body::JsonLines(out) => out,
-            Body::Npy(out) => Target::File(out.finish().map_err(failed)?),
+            Body::Npy(out) => OutputTarget::File(out.finish().map_err(failed)?),
             Body::Png(grid, mut staged) => {
                 let mut out = BufWriter::new(&mut staged);
                 grid.finish(&mut out)?;
@@ -239,8 +239,8 @@ impl Output {
         };
         target.flush().map_err(failed)?;
         match target {
-            Target::Stdout(_) => Ok(()),
-            Target::File(out) => out
+            OutputTarget::Stdout(_) => Ok(()),
+            OutputTarget::File(out) => out
                 .into_inner()
                 .map_err(|error| error.into_error())
                 .map_err(failed)?
@@ -258,7 +258,7 @@ fn io_error(error: csv::Error) -> io::Error {
 }
 
 fn json_line<'a>(
-    out: &mut Target,
+    out: &mut OutputTarget,
     cells: impl Iterator<Item = (Value<'a>, &'a Field)>,
 ) -> io::Result<()> {
     let mut line = Vec::new();

@@ -19,7 +19,7 @@ pub struct Block {
     /// Sampled completions, each (rows, width).
     pub draws: Vec<Vec<f32>>,
     /// Posterior and log-likelihood.
-    pub scores: Option<Scores>,
+    pub scores: Option<RowScores>,
     /// The class of each sampled row.
     pub classes: Option<Vec<usize>>,
     /// The channel of each explained row.
@@ -30,14 +30,14 @@ pub struct Block {
 
 /// What a model says of rows.
 #[derive(Debug)]
-pub struct Scores {
+pub struct RowScores {
     /// (rows, K).
     pub posterior: Vec<f64>,
     /// (rows).
     pub log_likelihood: Vec<f64>,
 }
 
-impl Scores {
+impl RowScores {
     /// Posterior and log-likelihood of one row.
     fn row(&self, row: usize, classes: usize) -> (&[f64], f64) {
         let posterior = &self.posterior[row * classes..(row + 1) * classes];
@@ -56,7 +56,7 @@ pub struct ChannelOf {
 
 /// What the rows of an answer hold.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Parts {
+pub struct AnswerParts {
     /// Values.
     pub values: bool,
     /// Their standard deviations.
@@ -81,7 +81,7 @@ pub struct AnswerOf<'a> {
     /// Its classes.
     pub classes: &'a [String],
     /// What the rows hold.
-    pub parts: Parts,
+    pub parts: AnswerParts,
 }
 
 fn argmax(posterior: &[f64]) -> usize {
@@ -148,7 +148,7 @@ struct JsonCells<'a> {
 /// A cell in JSON.
 #[derive(serde::Serialize)]
 #[serde(untagged)]
-enum JsonCell<'a> {
+enum AnswerCell<'a> {
     Name(&'a str),
     Number(f32),
     Missing,
@@ -157,9 +157,9 @@ enum JsonCell<'a> {
 impl Serialize for JsonCells<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let cell = |(column, &value): (usize, &f32)| match shown(self.encoder, column, value) {
-            Value::Text(name) => JsonCell::Name(name),
-            Value::Single(number) => JsonCell::Number(number),
-            _ => JsonCell::Missing,
+            Value::Text(name) => AnswerCell::Name(name),
+            Value::Single(number) => AnswerCell::Number(number),
+            _ => AnswerCell::Missing,
         };
         serializer.collect_seq(self.values.iter().enumerate().map(cell))
     }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use sumout_data::cells::Field;
 
 /// Writes an answer.
-pub struct Writer<'a> {
+pub struct AnswerWriter<'a> {
     format: BodyFormat,
     of: AnswerOf<'a>,
     /// A CSV file that comes back with its holes filled.
@@ -21,7 +21,7 @@ pub struct Writer<'a> {
     pub spool: Spool,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> AnswerWriter<'a> {
     /// Starts an answer.
     pub fn new(
         format: BodyFormat,
@@ -139,12 +139,17 @@ fn io_error(error: csv::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer_rows::{Parts, Scores};
+    use crate::answer_rows::{AnswerParts, RowScores};
     use crate::fixtures::encoder;
     use csv::StringRecord;
     use http_body_util::BodyExt;
 
-    fn written(format: BodyFormat, parts: Parts, block: &Block, table: Option<CsvTable>) -> String {
+    fn written(
+        format: BodyFormat,
+        parts: AnswerParts,
+        block: &Block,
+        table: Option<CsvTable>,
+    ) -> String {
         let (encoder, classes) = (encoder(), ["no".to_owned(), "yes".to_owned()]);
         let answer = AnswerOf {
             model: "pets",
@@ -152,7 +157,7 @@ mod tests {
             classes: &classes,
             parts,
         };
-        let mut writer = Writer::new(format, answer, table, Spool::new(10_000)).unwrap();
+        let mut writer = AnswerWriter::new(format, answer, table, Spool::new(10_000)).unwrap();
         writer.block(block).unwrap();
         let body = writer.finish().unwrap().into_body().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -167,7 +172,7 @@ mod tests {
             rows: 1,
             values: Some(vec![1.5, 1.0, f32::NAN, 2.0]),
             deviation: Some(vec![0.5, f32::NAN, f32::NAN, f32::NAN]),
-            scores: Some(Scores {
+            scores: Some(RowScores {
                 posterior: vec![0.25, 0.75],
                 log_likelihood: vec![-3.5],
             }),
@@ -175,7 +180,7 @@ mod tests {
         }
     }
 
-    const PARTS: Parts = Parts {
+    const PARTS: AnswerParts = AnswerParts {
         values: true,
         deviation: true,
         draws: 0,
@@ -189,16 +194,16 @@ mod tests {
         insta::assert_snapshot!(written(BodyFormat::Json, PARTS, &block(), None), @r#"{"model":"pets","classes":["no","yes"],"rows":[{"class":"yes","posterior":[0.25,0.75],"log_likelihood":-3.5,"values":[1.5,"m",null,2.0],"deviation":[0.5,null,null,null]}]}"#);
         let far = Block {
             rows: 1,
-            scores: Some(Scores {
+            scores: Some(RowScores {
                 posterior: vec![0.5, 0.5],
                 log_likelihood: vec![-6e57],
             }),
             ..Block::default()
         };
-        insta::assert_snapshot!(written(BodyFormat::Lines, Parts { scores: true, ..Parts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too unlike the training data to classify; ignore its posterior"}"#);
-        let draws = Parts {
+        insta::assert_snapshot!(written(BodyFormat::Lines, AnswerParts { scores: true, ..AnswerParts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too unlike the training data to classify; ignore its posterior"}"#);
+        let draws = AnswerParts {
             draws: 1,
-            ..Parts::default()
+            ..AnswerParts::default()
         };
         let drawn = Block {
             rows: 1,
@@ -225,7 +230,7 @@ mod tests {
         let places = vec![3, 5, 4, 1];
         let table = Some(CsvTable { header, places });
         let texts = vec![StringRecord::from(vec!["a,7", "", "yes", "1.50", "NA", ""])];
-        let parts = Parts {
+        let parts = AnswerParts {
             deviation: false,
             ..PARTS
         };

@@ -21,7 +21,7 @@ pub mod answer_rows;
 pub mod answers;
 pub mod nodes;
 pub mod worker;
-pub mod about;
+pub mod summary;
 pub mod registry;
 pub mod access;
 pub mod openapi;
@@ -34,7 +34,7 @@ use access::Access;
 use anyhow::{Context, Result};
 use app::App;
 use limits::{Limits, STREAMS};
-use log::{Level, Log};
+use log::{Log, LogLevel};
 use metrics::Metrics;
 use registry::Registry;
 use serde_json::json;
@@ -47,7 +47,7 @@ use tokio::sync::Semaphore;
 
 /// What is served, where, and who may use it.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServeOptions {
     /// Model files; NAME=FILE gives one another name than its file has.
     pub models: Vec<String>,
     /// Where to listen; port 0 takes any that is free.
@@ -61,13 +61,13 @@ pub struct Options {
     /// Other host names under which this machine may be reached.
     pub allow_host: Vec<String>,
     /// What is logged.
-    pub log: Level,
+    pub log: LogLevel,
     /// Limits of a request.
     pub limits: Limits,
 }
 
 /// Serves until `stop` is true, and finishes what is under way. The first line on `out` says where.
-pub fn run(options: &Options, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
+pub fn run(options: &ServeOptions, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
     let metrics: Arc<Metrics> = Arc::default();
     let log = Arc::new(Log::new(options.log));
     let registry = Arc::new(Registry::new(

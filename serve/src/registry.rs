@@ -1,10 +1,10 @@
 //! The models that are served, and how one is exchanged for a newer file while questions about the old one finish.
 
-use crate::about::About;
 use crate::limits::Limits;
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
+use crate::summary::ModelSummary;
 use crate::worker::Worker;
 use anyhow::{Context, Result};
 use axum::http::StatusCode;
@@ -52,7 +52,7 @@ pub struct ServedModel {
 }
 
 /// A place in the registry.
-struct Slot {
+struct ModelSlot {
     name: String,
     path: PathBuf,
     /// When the file was written, as it was before it was loaded.
@@ -62,7 +62,7 @@ struct Slot {
 
 /// All models.
 pub struct Registry {
-    served: Vec<Slot>,
+    served: Vec<ModelSlot>,
     examples: Option<String>,
     limits: Limits,
     metrics: Arc<Metrics>,
@@ -110,7 +110,7 @@ impl Registry {
             }
             let stamp = stamp(&path);
             let live = RwLock::new(Arc::new(registry.load(&name, &path)?));
-            registry.served.push(Slot {
+            registry.served.push(ModelSlot {
                 name,
                 path,
                 stamp,
@@ -128,7 +128,7 @@ impl Registry {
             .collect();
         let encoder = Encoder::new(&layout).with_kinds(&model.structure.row_kinds());
         let examples = examples(self.examples.as_deref(), &layout, &classes)?;
-        let about = About {
+        let about = ModelSummary {
             name,
             model: &model,
             layout: &layout,
@@ -170,7 +170,7 @@ impl Registry {
                 format!("model: expected one of {names}, got '{name}'"),
             )
         };
-        served.map(Slot::now).ok_or_else(unknown)
+        served.map(ModelSlot::now).ok_or_else(unknown)
     }
 
     /// All names.
@@ -183,7 +183,7 @@ impl Registry {
 
     /// All models as they are now.
     pub fn all(&self) -> Vec<Arc<ServedModel>> {
-        self.served.iter().map(Slot::now).collect()
+        self.served.iter().map(ModelSlot::now).collect()
     }
 
     /// Checks the files for ever, and loads again what has changed. A file that cannot be loaded changes nothing.
@@ -221,7 +221,7 @@ impl Registry {
     }
 }
 
-impl Slot {
+impl ModelSlot {
     fn now(&self) -> Arc<ServedModel> {
         self.live
             .read()
@@ -313,7 +313,7 @@ mod tests {
         )
         .unwrap();
         let registry: &'static Registry = Box::leak(Box::new(registry));
-        std::thread::spawn(|| registry.watch(&Log::new(crate::log::Level::None)));
+        std::thread::spawn(|| registry.watch(&Log::new(crate::log::LogLevel::None)));
         let first = registry.find(None).unwrap();
         let wait = |until: &dyn Fn() -> bool| {
             (0..100).any(|_| {

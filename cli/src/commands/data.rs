@@ -1,6 +1,6 @@
 //! `sumout data`: which data sets there are, and how to get them.
 
-use crate::terminal::download::{DownloadBar, place, words};
+use crate::terminal::download_progress::{DownloadBar, place, words};
 use crate::terminal::user_error::user_error as mistake;
 use anyhow::Result;
 use std::io::{self, Write};

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use sumout_data::error::file_error;
 use sumout_serve::limits::Limits;
-use sumout_serve::log::Level;
-use sumout_serve::{Options, run as serve};
+use sumout_serve::log::LogLevel;
+use sumout_serve::{ServeOptions, run as serve};
 
 /// Where the demo leaves its model.
 const DEMO: &str = "sumout-demo/model.sumout";
@@ -107,11 +107,11 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         args.models.clone()
     };
     let log = match args.log {
-        LogArg::All => Level::All,
-        LogArg::Problems => Level::Problems,
-        LogArg::None => Level::None,
+        LogArg::All => LogLevel::All,
+        LogArg::Problems => LogLevel::Problems,
+        LogArg::None => LogLevel::None,
     };
-    let options = Options {
+    let options = ServeOptions {
         models,
         listen: args.listen,
         reload: args.reload,

@@ -4,4 +4,4 @@ pub mod interrupt;
 pub mod hints;
 pub mod user_error;
 pub mod progress;
-pub mod download;
+pub mod download_progress;

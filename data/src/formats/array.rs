@@ -66,7 +66,7 @@ impl Element {
 
 /// What a file's header says.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub struct ArrayHeader {
     /// Rows first.
     pub dims: Vec<u64>,
     /// How numbers are stored.
@@ -102,7 +102,7 @@ pub struct Array {
 }
 
 /// An error if an array is empty, or does not fit into this many bytes.
-fn check_size(header: &Header, justified: u64) -> Result<()> {
+fn check_size(header: &ArrayHeader, justified: u64) -> Result<()> {
     let shown: Vec<String> = header.dims.iter().map(u64::to_string).collect();
     let shown = shown.join("×");
     if header.dims.is_empty() {
@@ -136,7 +136,7 @@ fn check_size(header: &Header, justified: u64) -> Result<()> {
 
 impl Array {
     /// Checks that the input can hold what its header, which has been read, claims.
-    pub fn new(header: &Header, input: ByteReader) -> Result<Self> {
+    pub fn new(header: &ArrayHeader, input: ByteReader) -> Result<Self> {
         let name = input.name.clone();
         check_size(header, input.justified).map_err(|error| error.in_file(&name))?;
         Ok(Self {
@@ -375,7 +375,7 @@ mod tests {
         }
         .open()?;
         Array::new(
-            &Header {
+            &ArrayHeader {
                 dims: dims.to_vec(),
                 element,
                 big_endian: false,

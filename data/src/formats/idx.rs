@@ -2,7 +2,7 @@
 //! all of it with the largest byte first.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::array::{Array, Element, Header, stream};
+use crate::formats::array::{Array, ArrayHeader, Element, stream};
 use crate::layout::{RowStream, Split};
 use crate::source::{ByteReader, Origin};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub fn array(mut input: ByteReader) -> Result<Array> {
         )));
     }
     Array::new(
-        &Header {
+        &ArrayHeader {
             dims,
             element,
             big_endian: true,

@@ -75,41 +75,41 @@ impl<R: BufRead> JsonLines<R> {
 }
 
 /// The values of one line as they were written, in their order (a map would sort the names and hide one that comes twice).
-enum Line {
+enum WrittenLine {
     Named(Vec<(String, Box<RawValue>)>),
     List(Vec<Box<RawValue>>),
 }
 
-impl Line {
+impl WrittenLine {
     fn parse(text: &[u8]) -> Result<Self> {
         serde_json::from_slice(text).map_err(|error| json_row::explain(&error, true))
     }
 }
 
-impl<'de> Deserialize<'de> for Line {
+impl<'de> Deserialize<'de> for WrittenLine {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct LineVisitor;
         impl<'de> Visitor<'de> for LineVisitor {
-            type Value = Line;
+            type Value = WrittenLine;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of cells or an object of named cells")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Line, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WrittenLine, A::Error> {
                 let mut cells = Vec::new();
                 while let Some(cell) = map.next_entry()? {
                     cells.push(cell);
                 }
-                Ok(Line::Named(cells))
+                Ok(WrittenLine::Named(cells))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Line, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<WrittenLine, A::Error> {
                 let mut cells = Vec::new();
                 while let Some(cell) = list.next_element()? {
                     cells.push(cell);
                 }
-                Ok(Line::List(cells))
+                Ok(WrittenLine::List(cells))
             }
         }
         deserializer.deserialize_any(LineVisitor)
@@ -260,9 +260,9 @@ impl JsonRecords {
 
     /// The names of the line in their order; those of lists if it is one.
     fn names_of_line(&self) -> Result<Vec<String>> {
-        Ok(match Line::parse(self.lines.text())? {
-            Line::Named(cells) => cells.into_iter().map(|(name, _)| name).collect(),
-            Line::List(_) => self.listed.clone(),
+        Ok(match WrittenLine::parse(self.lines.text())? {
+            WrittenLine::Named(cells) => cells.into_iter().map(|(name, _)| name).collect(),
+            WrittenLine::List(_) => self.listed.clone(),
         })
     }
 
@@ -271,9 +271,9 @@ impl JsonRecords {
         if self.kept.is_empty() {
             return Ok(Vec::new());
         }
-        let by_name: HashMap<String, Box<RawValue>> = match Line::parse(self.lines.text())? {
-            Line::Named(cells) => cells.into_iter().collect(),
-            Line::List(cells) => self.listed.iter().cloned().zip(cells).collect(),
+        let by_name: HashMap<String, Box<RawValue>> = match WrittenLine::parse(self.lines.text())? {
+            WrittenLine::Named(cells) => cells.into_iter().collect(),
+            WrittenLine::List(cells) => self.listed.iter().cloned().zip(cells).collect(),
         };
         let keep = |&column: &usize| match by_name.get(&self.keepable[column]) {
             Some(text) => Written::Json(text.get().to_owned()),
@@ -298,26 +298,26 @@ impl JsonRecords {
 pub fn names(input: ByteReader) -> Result<Vec<String>> {
     let name = input.name.clone();
     let mut lines = JsonLines::new(input.into_reader(), LONGEST_ROW);
-    let mut names = Names::default();
+    let mut names = NamesSoFar::default();
     while lines.next_line().map_err(|error| error.in_file(&name))? {
-        let added = Line::parse(lines.text()).and_then(|line| names.add(line));
+        let added = WrittenLine::parse(lines.text()).and_then(|line| names.add(line));
         added.map_err(|error| error.at(lines.place()).in_file(&name))?;
     }
     Ok(names.names)
 }
 
-/// Names that have been seen so far.
+/// NamesSoFar that have been seen so far.
 #[derive(Default)]
-struct Names {
+struct NamesSoFar {
     names: Vec<String>,
     seen: HashSet<String>,
     /// Whether lines are lists, once one is known.
     lists: Option<bool>,
 }
 
-impl Names {
-    fn add(&mut self, line: Line) -> Result<()> {
-        let is_list = matches!(line, Line::List(_));
+impl NamesSoFar {
+    fn add(&mut self, line: WrittenLine) -> Result<()> {
+        let is_list = matches!(line, WrittenLine::List(_));
         if self
             .lists
             .replace(is_list)
@@ -327,11 +327,11 @@ impl Names {
             return Err(Error::expected(ErrorKind::WrongType, expected, "both"));
         }
         let found: Vec<String> = match line {
-            Line::Named(cells) => cells.into_iter().map(|(name, _)| name).collect(),
-            Line::List(cells) if self.names.is_empty() => {
+            WrittenLine::Named(cells) => cells.into_iter().map(|(name, _)| name).collect(),
+            WrittenLine::List(cells) if self.names.is_empty() => {
                 (0..cells.len()).map(|i| format!("x{i}")).collect()
             }
-            Line::List(_) => return Ok(()),
+            WrittenLine::List(_) => return Ok(()),
         };
         let new = found
             .into_iter()

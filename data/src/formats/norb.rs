@@ -5,7 +5,7 @@
 //! Images of two cameras, (rows, 2, height, width), become images of two channels.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::formats::array::{Array, Element, Header, stream};
+use crate::formats::array::{Array, ArrayHeader, Element, stream};
 use crate::layout::RowStream;
 use crate::source::{ByteReader, Origin};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn array(mut input: ByteReader) -> Result<Array> {
         .collect::<Result<Vec<_>>>()?;
     dims.truncate(count as usize);
     Array::new(
-        &Header {
+        &ArrayHeader {
             dims,
             element,
             big_endian: false,

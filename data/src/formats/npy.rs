@@ -2,7 +2,7 @@
 //! dictionary such as `{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }`; then the numbers.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
-use crate::formats::array::{Array, Element, Header, stream};
+use crate::formats::array::{Array, ArrayHeader, Element, stream};
 use crate::layout::{ImageShape, RowStream};
 use crate::source::{ByteReader, Origin};
 use std::fs::File;
@@ -20,7 +20,7 @@ const READABLE: &str = "f4, f8, u1, u2, u4, u8, i1, i2, i4, i8 or b1";
 
 /// What stands in the dictionary, and the length of all that precedes the numbers.
 struct Preamble {
-    header: Header,
+    header: ArrayHeader,
     fortran: bool,
     bytes: u64,
 }
@@ -53,7 +53,7 @@ fn preamble(input: &mut ByteReader) -> Result<Preamble> {
     let said = Dictionary::parse(&text)
         .map_err(|what| Error::damaged(format!("NPY header: {what}")).in_file(&input.name))?;
     let (element, big_endian) = element(&said.descr).map_err(|error| error.in_file(&input.name))?;
-    let header = Header {
+    let header = ArrayHeader {
         dims: said.shape,
         element,
         big_endian,

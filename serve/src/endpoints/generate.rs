@@ -1,7 +1,7 @@
 //! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that the service makes or has.
 
-use crate::answer_rows::{AnswerOf, Block, ChannelOf, Parts};
-use crate::answers::Writer;
+use crate::answer_rows::{AnswerOf, AnswerParts, Block, ChannelOf};
+use crate::answers::AnswerWriter;
 use crate::app::{Answered, App, Document, class_of, query};
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::{Limits, MAX_SAMPLES};
@@ -69,7 +69,7 @@ async fn ask(live: &ServedModel, question: Question, limits: &Limits) -> Result<
 fn write(
     live: &ServedModel,
     to: BodyFormat,
-    parts: Parts,
+    parts: AnswerParts,
     block: &Block,
     limits: &Limits,
 ) -> Result<Answered, Problem> {
@@ -80,7 +80,7 @@ fn write(
         classes: &live.classes,
         parts,
     };
-    let mut writer = Writer::new(to, answer, None, spool)?;
+    let mut writer = AnswerWriter::new(to, answer, None, spool)?;
     writer.block(block)?;
     Answered::new(writer.finish()?, to, block.rows)
 }
@@ -109,10 +109,10 @@ pub async fn sample(State(app): State<App>, request: Request) -> Result<Answered
     write(
         &live,
         to,
-        Parts {
+        AnswerParts {
             values: true,
             classes: true,
-            ..Parts::default()
+            ..AnswerParts::default()
         },
         &block,
         &app.limits,
@@ -152,10 +152,10 @@ pub async fn explain(State(app): State<App>, request: Request) -> Result<Answere
     write(
         &live,
         to,
-        Parts {
+        AnswerParts {
             values: true,
             channels: true,
-            ..Parts::default()
+            ..AnswerParts::default()
         },
         &block,
         &app.limits,

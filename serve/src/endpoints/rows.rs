@@ -3,14 +3,14 @@
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use crate::answer_rows::{AnswerOf, Block, Parts, Scores};
-use crate::answers::Writer;
+use crate::answer_rows::{AnswerOf, AnswerParts, Block, RowScores};
+use crate::answers::AnswerWriter;
 use crate::app::{Answered, App, class_of, query};
 use crate::bodies::{Incoming, pump, whole};
-use crate::formats::arrow::read::Arrow;
+use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
 use crate::formats::negotiate::BodyFormat;
-use crate::formats::text::{Csv, CsvTable, Decode, Lines, Whole};
+use crate::formats::text::{CsvDecoder, CsvTable, Decode, LinesDecoder, WholeDecoder};
 use crate::limits::{Limits, MAX_DRAWS, STREAMS};
 use crate::problem::Problem;
 use crate::registry::ServedModel;
@@ -51,7 +51,7 @@ struct ImputeQuery {
 /// A request about rows: which model, and what to compute for every row.
 struct RowsRequest {
     live: Arc<ServedModel>,
-    parts: Parts,
+    parts: AnswerParts,
     how: How,
     class: Option<usize>,
     seed: u64,
@@ -64,9 +64,9 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
     let live = app.registry.find(options.model.as_deref())?;
     let from = BodyFormat::of_body(request.headers())?;
     let to = BodyFormat::accepted(request.headers(), from)?;
-    let parts = Parts {
+    let parts = AnswerParts {
         scores: true,
-        ..Parts::default()
+        ..AnswerParts::default()
     };
     let asked = RowsRequest {
         live,
@@ -99,12 +99,12 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
             "deviation: expected how=mean, which alone has one, got how={name}"
         )));
     }
-    let parts = Parts {
+    let parts = AnswerParts {
         values: true,
         deviation: options.deviation,
         draws,
         scores: options.classes,
-        ..Parts::default()
+        ..AnswerParts::default()
     };
     let asked = RowsRequest {
         live,
@@ -149,11 +149,14 @@ async fn answer(
             if values.len() <= asked.rows_at_once() * asked.live.encoder.width() {
                 return answer_small(asked, values, &limits).await;
             }
-            return in_thread(app, asked, move |_| Ok(Box::new(Whole { values, used: 0 }))).await;
+            return in_thread(app, asked, move |_| {
+                Ok(Box::new(WholeDecoder { values, used: 0 }))
+            })
+            .await;
         }
         return in_thread(app, asked, move |asked| {
             let values = json::document(&bytes, &asked.live.encoder, most)?;
-            Ok(Box::new(Whole { values, used: 0 }))
+            Ok(Box::new(WholeDecoder { values, used: 0 }))
         })
         .await;
     }
@@ -161,11 +164,13 @@ async fn answer(
     let reading = in_thread(app, asked, move |asked| {
         let incoming = Incoming::new(pieces, limits.body());
         Ok(match from {
-            BodyFormat::Csv => Box::new(Csv::new(incoming, &asked.live.encoder)?),
-            BodyFormat::Arrow => {
-                Box::new(Arrow::new(incoming, &asked.live.encoder, limits.body())?)
-            }
-            _ => Box::new(Lines::new(incoming)),
+            BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, &asked.live.encoder)?),
+            BodyFormat::Arrow => Box::new(ArrowDecoder::new(
+                incoming,
+                &asked.live.encoder,
+                limits.body(),
+            )?),
+            _ => Box::new(LinesDecoder::new(incoming)),
         })
     });
     // Both at once: a thread that has stopped reading has its answer ready.
@@ -277,14 +282,18 @@ fn answer_stream(
 
 impl RowsRequest {
     /// Starts the answer; a CSV table comes back with its holes filled.
-    fn writer(&self, table: Option<&CsvTable>, limits: &Limits) -> Result<Writer<'_>, Problem> {
+    fn writer(
+        &self,
+        table: Option<&CsvTable>,
+        limits: &Limits,
+    ) -> Result<AnswerWriter<'_>, Problem> {
         let answer = AnswerOf {
             model: &self.live.name,
             encoder: &self.live.encoder,
             classes: &self.live.classes,
             parts: self.parts,
         };
-        Writer::new(self.to, answer, table.cloned(), Spool::new(limits.stream()))
+        AnswerWriter::new(self.to, answer, table.cloned(), Spool::new(limits.stream()))
     }
 
     /// Rows of one question: fewer where a row takes long, so that nobody waits long behind it.
@@ -362,7 +371,7 @@ impl RowsRequest {
         for answer in answers {
             match answer {
                 Answer::Scores(posterior, log_likelihood) => {
-                    block.scores = Some(Scores {
+                    block.scores = Some(RowScores {
                         posterior,
                         log_likelihood,
                     });

@@ -45,14 +45,14 @@ pub trait Decode {
 }
 
 /// A JSON document, which was read whole.
-pub struct Whole {
+pub struct WholeDecoder {
     /// (rows, width).
     pub values: Vec<f32>,
     /// Numbers handed over.
     pub used: usize,
 }
 
-impl Decode for Whole {
+impl Decode for WholeDecoder {
     fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
         let end = self.used + max_rows * encoder.width();
         let end = end.min(self.values.len());
@@ -66,12 +66,12 @@ impl Decode for Whole {
 }
 
 /// JSON lines.
-pub struct Lines {
+pub struct LinesDecoder {
     lines: JsonLines<BufReader<Incoming>>,
     held: Held,
 }
 
-impl Lines {
+impl LinesDecoder {
     /// Nothing is read yet.
     pub fn new((incoming, held): (Incoming, Held)) -> Self {
         let reader = BufReader::with_capacity(BUFFER, incoming);
@@ -82,7 +82,7 @@ impl Lines {
     }
 }
 
-impl Decode for Lines {
+impl Decode for LinesDecoder {
     fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
         let mut rows = NumberRows::new(encoder);
         while rows.values.len() < max_rows * encoder.width() && self.lines.next_line()? {
@@ -99,13 +99,13 @@ impl Decode for Lines {
 }
 
 /// CSV with a line of names.
-pub struct Csv {
+pub struct CsvDecoder {
     rows: CsvReader<BufReader<Incoming>>,
     held: Held,
     table: CsvTable,
 }
 
-impl Csv {
+impl CsvDecoder {
     /// Reads the line of names.
     pub fn new((incoming, held): (Incoming, Held), encoder: &Encoder) -> Result<Self, Problem> {
         let reader = BufReader::with_capacity(BUFFER, incoming);
@@ -138,7 +138,7 @@ impl Csv {
     }
 }
 
-impl Decode for Csv {
+impl Decode for CsvDecoder {
     fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
         let mut piece = Piece::default();
         while piece.texts.len() < max_rows && self.rows.next_record()? {
@@ -189,7 +189,7 @@ pub(crate) mod tests {
     }
 
     fn csv(text: &str) -> Result<Vec<f32>, String> {
-        let mut decoder = Csv::new(arrived(text.as_bytes(), 100), &encoder())
+        let mut decoder = CsvDecoder::new(arrived(text.as_bytes(), 100), &encoder())
             .map_err(|problem| problem.message)?;
         rows(&mut decoder)
     }
@@ -244,7 +244,7 @@ pub(crate) mod tests {
             "line 2: expected rows or batches of at most 100 bytes, got more"
         );
         let mut decoder =
-            Csv::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &encoder()).unwrap();
+            CsvDecoder::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &encoder()).unwrap();
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
             "line 2: expected text in UTF-8, got other bytes in cell 2"
@@ -254,7 +254,7 @@ pub(crate) mod tests {
     #[test]
     fn a_line_is_a_row() {
         let says = |line: &str| {
-            let mut decoder = Lines::new(arrived(line.as_bytes(), 100));
+            let mut decoder = LinesDecoder::new(arrived(line.as_bytes(), 100));
             rows(&mut decoder).unwrap_err()
         };
         assert_eq!(
@@ -267,17 +267,17 @@ pub(crate) mod tests {
     #[test]
     fn lines_one_by_one() {
         let text = b"{\"age\": 1}\n\n[2, \"f\", null, 1]\n{}";
-        let mut decoder = Lines::new(arrived(text, 20));
+        let mut decoder = LinesDecoder::new(arrived(text, 20));
         assert_eq!(
             rows(&mut decoder).unwrap(),
             [1., -9., -9., -9., 2., 0., -9., 1., -9., -9., -9., -9.]
         );
-        let mut decoder = Lines::new(arrived(b"{}\n{\"age\": \"x\"}\n", 20));
+        let mut decoder = LinesDecoder::new(arrived(b"{}\n{\"age\": \"x\"}\n", 20));
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
             "line 2, column 'age': expected a number or null, got 'x'"
         );
-        let mut decoder = Lines::new(arrived(
+        let mut decoder = LinesDecoder::new(arrived(
             b"{}\n{\"age\":                              1}",
             20,
         ));

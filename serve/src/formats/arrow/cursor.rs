@@ -1,6 +1,6 @@
-//! Values of a batch on their way into rows of numbers.
+//! ColumnValues of a batch on their way into rows of numbers.
 
-use crate::formats::arrow::values::{Values, bit};
+use crate::formats::arrow::values::{ColumnValues, bit};
 use crate::problem::Problem;
 use sumout_data::cells::Cell;
 use sumout_data::encode::Encoder;
@@ -29,9 +29,9 @@ pub(super) struct Cursor<'a> {
     pub first_row: usize,
     /// A bit for every value that is there; empty if all are.
     pub valid: &'a [u8],
-    pub values: &'a Values,
+    pub values: &'a ColumnValues,
     /// What the values stand for, if they are numbers of its entries.
-    pub dictionary: Option<&'a Values>,
+    pub dictionary: Option<&'a ColumnValues>,
 }
 
 impl Cursor<'_> {
@@ -43,7 +43,7 @@ impl Cursor<'_> {
     /// All numbers, if none of them has to be looked at by itself.
     fn plain(&self) -> Option<&[f32]> {
         match self.values {
-            Values::Singles(all) if self.valid.is_empty() && self.dictionary.is_none() => {
+            ColumnValues::Singles(all) if self.valid.is_empty() && self.dictionary.is_none() => {
                 Some(all.as_slice()).filter(|all| all.iter().all(|x| !x.is_infinite()))
             }
             _ => None,

