@@ -10,7 +10,7 @@ use sumout_cli::commands::{
     train,
 };
 use sumout_cli::terminal::progress::Patient;
-use sumout_cli::terminal::{interrupt, user_error as mistake};
+use sumout_cli::terminal::{hints, interrupt, user_error};
 
 fn main() -> ExitCode {
     let args = match parse() {
@@ -23,10 +23,10 @@ fn main() -> ExitCode {
     };
     if error.is::<interrupt::Interrupted>() {
         let _ = writeln!(io::stderr(), "{error}");
-    } else if !mistake::is_closed_pipe(&error) {
-        let _ = writeln!(io::stderr(), "error: {}", mistake::in_words(&error));
+    } else if !user_error::is_closed_pipe(&error) {
+        let _ = writeln!(io::stderr(), "error: {}", user_error::in_words(&error));
     }
-    ExitCode::from(mistake::exit_code(&error))
+    ExitCode::from(user_error::exit_code(&error))
 }
 
 /// Prints what is wrong with the arguments, or the text of `--help`.
@@ -36,7 +36,7 @@ fn explain_arguments(error: &clap::Error) -> ExitCode {
         let words: Vec<String> = std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
-        if let Some(hint) = sumout_data::error::data_hint(words.iter().map(String::as_str)) {
+        if let Some(hint) = hints::data_hint(words.iter().map(String::as_str)) {
             let _ = writeln!(io::stderr(), "\n{hint}");
         }
     }

@@ -11,11 +11,12 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use sumout_cli::terminal::download_progress::words;
 use sumout_data::catalog::download;
 use sumout_data::catalog::download::Ways;
-use sumout_data::catalog::sets::{DataFile, DataSet, NpmPackage, Sum};
+use sumout_data::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
 use sumout_data::formats::idx;
-use sumout_data::layout::Request;
+use sumout_data::layout::ReadOptions;
 
 /// What the server says to a path.
 #[derive(Clone)]
@@ -108,13 +109,13 @@ fn sum(bytes: &[u8]) -> Sum {
 }
 
 /// A set of two small files that no machine has.
-fn set() -> DataSet {
+fn set() -> CatalogSet {
     let file = |name: &'static str| DataFile {
         name,
         gz: sum(&zip(&raw(name), 6)),
         raw: Some(sum(&raw(name))),
     };
-    DataSet {
+    CatalogSet {
         name: "no-such-set",
         about: "two images",
         licence: "none",
@@ -145,14 +146,15 @@ fn get(mirrors: &[&str], npm: &str) -> (Result<String, String>, Vec<String>, Vec
         npm: npm.into(),
     };
     let mut said = Vec::new();
-    let got = download::get(&set(), Some(&to), &ways, &mut |line| {
-        said.push(line.to_owned())
+    let got = download::get(&set(), Some(&to), &ways, &mut |step| {
+        said.extend(words("no-such-set", &step))
     });
     let read = got.map(|folder| {
-        let table = sumout_data::read(folder.to_str().unwrap(), &Request::default()).unwrap();
+        let table = sumout_data::read(folder.to_str().unwrap(), &ReadOptions::default()).unwrap();
         format!("{:?} {:?}", table.values, table.labels.unwrap())
     });
-    (read.map_err(|error| format!("{error:#}")), said, names(&to))
+    let read = read.map_err(|error| format!("{:#}", anyhow::Error::from(error)));
+    (read, said, names(&to))
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -405,10 +407,10 @@ fn list_and_get_as_typed() {
     exit 0
     ~/a/b
     ");
-    let table = sumout_data::read(&to, &Request::default()).unwrap();
+    let table = sumout_data::read(&to, &ReadOptions::default()).unwrap();
     assert_eq!(
         table,
-        sumout_data::read("digits", &Request::default()).unwrap()
+        sumout_data::read("digits", &ReadOptions::default()).unwrap()
     );
 }
 

@@ -118,7 +118,7 @@ fn the_model_of_the_demo_answers_as_the_table_does() {
     let table = text(&demo(folder.path(), &[]).stdout);
     let model =
         sumout_data::model_files::load(&folder.path().join("sumout-demo/model.sumout")).unwrap();
-    let request = sumout_data::layout::Request {
+    let request = sumout_data::layout::ReadOptions {
         split: sumout_data::layout::Split::Test,
         ..Default::default()
     };

@@ -7,17 +7,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use sumout_cli::terminal::user_error::is_closed_pipe;
 use sumout_data::cells::{Field, FieldKind};
-use sumout_data::layout::{Layout, Request, Rows, Table};
+use sumout_data::layout::{Layout, ReadOptions, Table};
 use sumout_data::output::{Output, OutputFormat};
 
 /// Says which part the other end plays.
 const PART: &str = "SUMOUT_TEST_PART";
 
-fn request(for_model: bool) -> Request {
-    Request {
-        model: for_model.then(|| Layout::unnamed(2, None)),
-        ..Request::default()
-    }
+fn read(input: &str, for_model: bool) -> sumout_data::Result<Table> {
+    let data = sumout_data::open(input, &ReadOptions::default())?;
+    let rows = if for_model {
+        data.fitted_to(&Layout::unnamed(2, None))?
+    } else {
+        data.rows()?
+    };
+    rows.collect_table()
 }
 
 fn text(table: &Table) -> String {
@@ -32,9 +35,7 @@ fn other_end() {
     };
     let said = match part.as_str() {
         "read" | "read for a model" => {
-            let rows = sumout_data::open("-", &request(part != "read"));
-            rows.and_then(Rows::collect_table)
-                .map_or_else(|error| error.to_string(), |table| text(&table))
+            read("-", part != "read").map_or_else(|error| error.to_string(), |table| text(&table))
         }
         _ => {
             std::io::stdin().read_line(&mut String::new()).unwrap(); // until the pipe is as it should be
@@ -47,7 +48,7 @@ fn other_end() {
             let written = written.and_then(|()| out.finish());
             format!(
                 "closed pipe: {}",
-                written.is_err_and(|error| is_closed_pipe(&error))
+                written.is_err_and(|error| is_closed_pipe(&error.into()))
             )
         }
     };
@@ -129,14 +130,14 @@ fn named_pipes_are_read_once() {
         );
         let writer = path.clone();
         let feeder = std::thread::spawn(move || fs::write(writer, "a,b\n1,2\n3,\n").unwrap());
-        let table = read(&path, for_model);
+        let table = read_file(&path, for_model);
         feeder.join().unwrap();
         assert_eq!(text(&table), "2 rows [1.0, 2.0, 3.0, NaN]");
     }
 }
 
-fn read(path: &Path, for_model: bool) -> Table {
-    sumout_data::read(path.to_str().unwrap(), &request(for_model)).unwrap()
+fn read_file(path: &Path, for_model: bool) -> Table {
+    read(path.to_str().unwrap(), for_model).unwrap()
 }
 
 /// `sumout train … | head -1` still makes the model: what training is for is the file.

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use sumout_data::atomic_file::Staged;
 use sumout_data::formats::idx;
-use sumout_data::layout::{Request, Split};
+use sumout_data::layout::{ReadOptions, Split};
 
 /// SplitMix64 (Steele, Lea, Flood 2014), the shortest generator that is good enough to draw with.
 struct SplitMix64(u64);
@@ -62,9 +62,9 @@ fn main() -> Result<()> {
     ] {
         let table = sumout_data::read(
             "mnist",
-            &Request {
+            &ReadOptions {
                 split,
-                ..Request::default()
+                ..ReadOptions::default()
             },
         )?;
         let labels = table.labels.context("expected labels")?;

@@ -1,8 +1,7 @@
 //! A file that appears whole or not at all: written beside its place, then renamed into it.
 
-use crate::error::{file_error, mistake};
+use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::unfinished;
-use anyhow::Result;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ pub struct Staged {
     file: File,
 }
 
-/// A mistake if a file that is to be written is one that the same command reads, or also writes.
+/// An error if a file that is to be written is one that is also read, or written twice.
 pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
     if out == "-" {
         return Ok(());
@@ -29,7 +28,7 @@ pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
             Ok(())
         };
     };
-    // What is no file, such as a device, can be both.
+    // A device can be both.
     let same =
         |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
     if others.iter().filter(|other| **other != "-").any(same) {
@@ -39,10 +38,9 @@ pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
     }
 }
 
-fn twice(out: &str) -> anyhow::Error {
-    mistake(format!(
-        "cannot write {out}: this command uses that file already; give another name"
-    ))
+fn twice(out: &str) -> Error {
+    let reason = "this command uses that file already; give another name";
+    Error::cannot(ErrorKind::SameFile, "write", out, reason)
 }
 
 impl Staged {
@@ -52,10 +50,7 @@ impl Staged {
         // A link stays a link: what it points to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if target.is_dir() {
-            return Err(mistake(format!(
-                "cannot write {}: it is a folder",
-                path.display()
-            )));
+            return Err(fails(io::ErrorKind::IsADirectory.into()));
         }
         if target.exists() && !target.is_file() {
             let file = File::options().write(true).open(&target).map_err(fails)?;
@@ -65,42 +60,11 @@ impl Staged {
                 file,
             });
         }
-        let folder = target
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        if !folder.is_dir() {
-            let message = format!(
-                "cannot write {}: there is no folder {}",
-                path.display(),
-                folder.display()
-            );
-            return Err(mistake(message));
-        }
-        let Some(name) = target
-            .file_name()
-            .filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"))
-        else {
-            return Err(mistake(format!(
-                "cannot write {}: expected the name of a file",
-                path.display()
-            )));
-        };
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let beside = folder.join(format!(
-            ".{}.{}-{number}.part",
-            name.to_string_lossy(),
-            std::process::id()
-        ));
+        let beside = path_beside(path, &target)?;
         unfinished::begun(&beside);
-        match File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&beside)
-        {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(true);
+        match options.open(&beside) {
             Ok(file) => Ok(Self {
                 target,
                 beside: Some(beside),
@@ -129,10 +93,37 @@ impl Staged {
     }
 }
 
+/// A new name in the folder of the target; `path` is what the user called it.
+fn path_beside(path: &Path, target: &Path) -> Result<PathBuf> {
+    let shown = path.display().to_string();
+    let folder = target
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let reason = format!("there is no folder {}", folder.display());
+        return Err(Error::cannot(
+            ErrorKind::MissingFile,
+            "write",
+            &shown,
+            reason,
+        ));
+    }
+    let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let Some(name) = target.file_name().filter(|_| !is_folder) else {
+        let reason = "expected the name of a file";
+        return Err(Error::cannot(ErrorKind::NotAFile, "write", &shown, reason));
+    };
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let (name, process) = (name.to_string_lossy(), std::process::id());
+    Ok(folder.join(format!(".{name}.{process}-{number}.part")))
+}
+
 impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
-            let _ = fs::remove_file(beside); // there is no one left to tell
+            let _ = fs::remove_file(beside); // nothing can be done about an error here
             unfinished::ended(beside);
         }
     }

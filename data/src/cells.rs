@@ -1,27 +1,31 @@
-//! Tables of cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
+//! Cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
 
-use anyhow::Result;
-use std::fmt;
+use crate::error::{Place, Result};
 
 /// A cell before it is known what its column means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
     /// A hole.
     Missing,
-    /// A number, where the format knows it for one.
+    /// A number, in a format that has numbers.
     Number(f64),
     /// Text, which may be a number.
     Text(&'a str),
 }
 
+/// Whether a text is a number with a decimal comma, such as 3,5.
+pub fn has_comma(text: &str) -> bool {
+    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
+}
+
 /// What counts as a hole: an empty cell, what programs write for one, and what the user names.
 #[derive(Clone, Debug, Default)]
-pub struct Holes {
+pub struct MissingTexts {
     named: Vec<String>,
     numbers: Vec<f64>,
 }
 
-impl Holes {
+impl MissingTexts {
     /// These texts too; one that is a number stands for all ways to write it.
     pub fn and(named: &[String]) -> Self {
         Self {
@@ -60,7 +64,24 @@ impl Holes {
         }
     }
 
-    /// A cell of a format that knows numbers.
+    /// The same cell, missing if it stands for a hole.
+    pub fn known<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        match cell {
+            Cell::Missing => Cell::Missing,
+            Cell::Number(number) => self.number(number),
+            Cell::Text(text) => self.cell(text),
+        }
+    }
+
+    /// The same cell of a format that has a null: text is missing only if the user names it.
+    pub fn known_beside_null<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        match cell {
+            Cell::Text(text) => self.named(text),
+            other => self.known(other),
+        }
+    }
+
+    /// A cell of a format that has numbers.
     pub fn number(&self, number: f64) -> Cell<'static> {
         if number.is_nan() || self.numbers.contains(&number) {
             Cell::Missing
@@ -125,24 +146,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Where a row is, as messages say it.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// The file.
-    pub file: &'a str,
-    /// "line" for text, counted from 1; "row" where there are no lines, counted from 0.
-    pub unit: &'static str,
-    /// Its number.
-    pub row: u64,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.file, self.unit, self.row)
-    }
-}
-
-/// What is done with each row: where it is, its chosen cells, and those that are kept as they were written.
+/// Called with each row: where it is, its chosen cells, and those that are kept as they were written.
 pub type EachRow<'a> = dyn FnMut(Place<'_>, &[Cell<'_>], Vec<Written>) -> Result<()> + 'a;
 
 /// Rows of cells, read a few at a time.
@@ -157,8 +161,8 @@ pub trait Records: Send {
     /// if there is one; and by their number in [`Records::keepable`] as they are written.
     fn select(&mut self, names: &[String], kept: &[usize]);
 
-    /// Hands over the next rows, at most `most`; returns how many. 0 is the end.
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize>;
+    /// Hands over the next rows, at most `max_rows`; returns how many. 0 is the end.
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize>;
 }
 
 /// What a column of an output holds.
@@ -206,7 +210,7 @@ pub enum Value<'a> {
     Double(f64),
     /// A whole number.
     Whole(i64),
-    /// Text. In a column of numbers it is one, as someone wrote it.
+    /// Text. In a column of numbers it is a number as it was written.
     Text(&'a str),
     /// The text of a JSON value.
     Json(&'a str),
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn holes_numbers_and_categories() {
-        let usual = Holes::default();
+        let usual = MissingTexts::default();
         for hole in [
             "", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A",
             "<NA>",
@@ -265,7 +269,7 @@ mod tests {
         for text in ["none", "?", "-", "-999"] {
             assert_eq!(usual.cell(text), Cell::Text(text));
         }
-        let named = Holes::and(&["?".to_owned(), "-999".to_owned()]);
+        let named = MissingTexts::and(&["?".to_owned(), "-999".to_owned()]);
         assert_eq!(
             ["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)),
             [Cell::Missing; 4]

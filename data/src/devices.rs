@@ -1,12 +1,13 @@
-//! What computes, by the words of a user, and GPU kernels kept from run to run.
+//! Devices by name, and GPU kernels that are kept from run to run.
 
-use crate::error::mistake;
+use crate::error::Result;
 #[cfg(feature = "cuda")]
 use crate::model_files;
-use anyhow::Result;
 #[cfg(feature = "cuda")]
 use std::path::PathBuf;
-use sumout::{Device, Model, Precision, Predictor};
+use sumout::Model;
+use sumout::Predictor;
+use sumout::{Device, Precision};
 
 /// A device and a precision by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +23,10 @@ impl DeviceChoice {
     pub fn ready(&self, usual: Precision) -> Result<(Device, Precision)> {
         let device = match self.device.as_str() {
             "auto" => sumout::internals::first_usable().map_or(Device::Cpu, Device::Cuda),
-            name => name
-                .parse()
-                .map_err(|error: sumout::Error| mistake(error.to_string()))?,
+            name => name.parse()?,
         };
         let precision = match &self.precision {
-            Some(name) => name
-                .parse()
-                .map_err(|error: sumout::Error| mistake(error.to_string()))?,
+            Some(name) => name.parse()?,
             None => usual,
         };
         if let Device::Cuda(ordinal) = device {

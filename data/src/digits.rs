@@ -1,7 +1,7 @@
-//! The digits that come with the program: 5,000 images of MNIST to learn from and 1,000 to be judged by.
-//! `digits/README.md` says how they were drawn.
+//! The digits that come with this crate: 5,000 images of MNIST to train on and 1,000 to test with.
+//! `digits/README.md` says how they were chosen.
 
-/// What `--data` calls them.
+/// The name under which they are opened.
 pub const NAME: &str = "digits";
 
 /// A gzipped IDX file inside the program.

@@ -1,20 +1,27 @@
-//! What there is in a table: which columns are numbers and which are categories, and what is odd about them.
+//! What a table holds: which columns are numbers and which are categories, and what is suspicious about them.
 //!
 //! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
-//! line, because one slip of the pen would otherwise make categories of a thousand numbers.
+//! line, because one typing error would otherwise make categories of a thousand numbers.
 
-use crate::cells::{Cell, Place, Records};
-use crate::error::mistake;
+use crate::cells::{Cell, Records, has_comma};
+use crate::error::{At, Error, ErrorKind, Place, Result};
+use crate::findings::{Finding, FindingKind};
 use crate::layout::{Column, ColumnKind, sort_names};
-use anyhow::Result;
 use std::collections::HashSet;
 
 /// A column with more names than this is an identifier, not a category.
-const MOST_CATEGORIES: usize = 1000;
+const MAX_CATEGORIES: usize = 1000;
 
-/// True of 3,5: a number for many people, but not here.
-pub fn has_comma(text: &str) -> bool {
-    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
+/// Rows that are read at once.
+const BATCH: usize = 4096;
+
+/// A column with at most this many different values is not suspicious.
+const MIN_SUSPICIOUS: u64 = 20;
+
+/// A cell, and where it is.
+struct FirstCell {
+    at: At,
+    text: String,
 }
 
 /// What has been seen of a column.
@@ -23,75 +30,79 @@ struct Seen {
     numbers: u64,
     texts: u64,
     commas: u64,
-    /// The first cell that is no number, and the first that is: where they are and what they say.
-    first_text: Option<(String, String)>,
-    first_number: Option<(String, String)>,
+    first_text: Option<FirstCell>,
+    first_number: Option<FirstCell>,
     names: HashSet<String>,
 }
 
 impl Seen {
-    fn note(&mut self, place: Place<'_>, cell: Cell<'_>, by_name: bool) {
+    fn note(&mut self, at: At, cell: Cell<'_>, is_category: bool) {
         let Some(name) = cell.category() else { return };
-        let number = cell.number().is_some();
-        let (count, first) = match number {
-            true => (&mut self.numbers, &mut self.first_number),
-            false => (&mut self.texts, &mut self.first_text),
+        let is_number = cell.number().is_some();
+        let (count, first) = if is_number {
+            (&mut self.numbers, &mut self.first_number)
+        } else {
+            (&mut self.texts, &mut self.first_text)
         };
         *count += 1;
         self.commas += u64::from(has_comma(&name));
-        first.get_or_insert_with(|| (place.to_string(), name.clone()));
-        if (by_name || !number) && self.names.len() <= MOST_CATEGORIES {
+        first.get_or_insert_with(|| FirstCell {
+            at,
+            text: name.clone(),
+        });
+        if (is_category || !is_number) && self.names.len() <= MAX_CATEGORIES {
             self.names.insert(name);
         }
     }
 
-    /// Where a cell stands that is not like most of its column, and what is wrong with it.
-    fn odd_one_out(&self) -> Option<(&str, String)> {
-        let (text, number) = (self.first_text.as_ref()?, self.first_number.as_ref()?);
-        let ((place, got), wanted, others) = match self.numbers >= self.texts {
-            true => (text, "a number", self.numbers),
-            false => (number, "text", self.texts),
+    /// Cells that are not missing.
+    fn cells(&self) -> u64 {
+        self.numbers + self.texts
+    }
+
+    /// An error if numbers and text are mixed: about the first cell that is not like most of its column.
+    fn check_mixture(&self) -> Result<()> {
+        let (Some(text), Some(number)) = (&self.first_text, &self.first_number) else {
+            return Ok(());
         };
-        Some((
-            place,
-            format!("expected {wanted}, as in {others} other cells, got '{got}'"),
-        ))
+        let (odd, wanted, others) = if self.numbers >= self.texts {
+            (text, "a number", self.numbers)
+        } else {
+            (number, "text", self.texts)
+        };
+        let expected = format!("{wanted}, as in {others} other cells");
+        let place = Place {
+            file: "",
+            at: odd.at,
+        };
+        Err(Error::unexpected(ErrorKind::MixedColumn, expected, &odd.text).at(place))
     }
 
     /// A class that comes only a few times and is a number is a measurement.
-    fn looks_continuous(&self, name: &str) -> Option<String> {
-        let (cells, classes) = (self.numbers + self.texts, self.names.len() as u64);
-        let doubtful = self.texts == 0 && classes > 20 && cells < 10 * classes;
-        doubtful.then(|| {
-            format!(
-                "target '{name}' looks continuous: {classes} classes, all numbers, in {cells} rows"
-            )
-        })
+    fn looks_continuous(&self) -> Option<FindingKind> {
+        let (rows, classes) = (self.cells(), self.names.len() as u64);
+        let suspicious = self.texts == 0 && classes > MIN_SUSPICIOUS && rows < 10 * classes;
+        suspicious.then_some(FindingKind::LooksContinuous { classes, rows })
     }
 
     /// Numbers with a decimal comma would be learned as words.
-    fn looks_like_commas(&self, name: &str) -> Option<String> {
-        let doubtful = self.texts > 0 && self.commas == self.texts;
-        doubtful
-            .then(|| format!("column '{name}' looks like numbers with commas, and is taken as words: write a point"))
+    fn looks_like_commas(&self) -> Option<FindingKind> {
+        let suspicious = self.texts > 0 && self.commas == self.texts;
+        suspicious.then_some(FindingKind::DecimalCommas)
     }
 
     /// Words that never come twice tell nothing about other rows.
-    fn looks_like_names(&self, name: &str) -> Option<String> {
-        let (cells, words) = (self.numbers + self.texts, self.names.len() as u64);
-        let hint = format!("--ignore {name} leaves it out");
-        let doubtful = words > 20 && words == cells;
-        doubtful
-            .then(|| format!("column '{name}' looks like an identifier: no word comes twice in {cells} rows; {hint}"))
+    fn looks_like_names(&self) -> Option<FindingKind> {
+        let (rows, words) = (self.cells(), self.names.len() as u64);
+        let suspicious = words > MIN_SUSPICIOUS && words == rows;
+        suspicious.then_some(FindingKind::Identifier { rows })
     }
 
     /// The names in order, if there are not too many.
-    fn categories(&self, file: &str, name: &str, hint: &str) -> Result<Vec<String>> {
-        if self.names.len() > MOST_CATEGORIES {
-            let message = format!(
-                "{file}: column '{name}': expected at most {MOST_CATEGORIES} categories, got more; {hint}"
-            );
-            return Err(mistake(message));
+    fn categories(&self, kind: ErrorKind) -> Result<Vec<String>> {
+        if self.names.len() > MAX_CATEGORIES {
+            let expected = format!("at most {MAX_CATEGORIES} categories");
+            return Err(Error::expected(kind, expected, "more"));
         }
         let mut names: Vec<String> = self.names.iter().cloned().collect();
         sort_names(&mut names);
@@ -99,7 +110,18 @@ impl Seen {
     }
 }
 
-/// What there is in a table.
+/// Which columns are read.
+pub struct Wanted<'a> {
+    /// The columns, without the target.
+    pub columns: &'a [String],
+    /// The target.
+    pub target: Option<&'a String>,
+    /// Columns whose numbers are names of categories.
+    pub categorical: &'a [String],
+}
+
+/// What a table holds.
+#[derive(Default)]
 pub struct Found {
     /// Columns that hold something.
     pub columns: Vec<Column>,
@@ -108,76 +130,71 @@ pub struct Found {
     /// Columns with nothing in them: there is nothing to learn from.
     pub empty: Vec<String>,
     /// What is worth a warning.
-    pub doubts: Vec<String>,
+    pub findings: Vec<Finding>,
 }
 
-/// Reads all cells, those of the columns and then the target, to see what they are.
-pub fn look_through(
-    file: &str,
-    rows: &mut dyn Records,
-    (columns, target): (&[String], Option<&String>),
-    categorical: &[String],
-) -> Result<Found> {
-    let by_name: Vec<bool> = columns
-        .iter()
-        .map(|name| categorical.contains(name))
-        .chain(target.map(|_| true))
-        .collect();
-    let mut seen: Vec<Seen> = by_name.iter().map(|_| Seen::default()).collect();
+/// Reads all rows, which hold the cells of the columns and then the target, to see what they are.
+pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<Found> {
+    let (mut seen, any_rows) = read_all(rows, wanted)?;
+    let mut found = Found::default();
+    if let (Some(name), Some(seen)) = (wanted.target, wanted.target.and_then(|_| seen.pop())) {
+        let classes = seen.categories(ErrorKind::TooManyClasses);
+        found.classes = classes.map_err(|error| error.in_file(file).in_column(name))?;
+        let finding = seen.looks_continuous().map(|what| Finding::new(name, what));
+        found.findings.extend(finding);
+    }
+    for (name, seen) in wanted.columns.iter().zip(&seen) {
+        let added = found.add(name, seen, wanted.categorical.contains(name), any_rows);
+        added.map_err(|error| error.in_file(file).in_column(name))?;
+    }
+    if found.columns.is_empty() {
+        let expected = "at least one column with something in it";
+        return Err(Error::expected(ErrorKind::Empty, expected, "none").in_file(file));
+    }
+    Ok(found)
+}
+
+/// What was seen of every column, and whether there were rows at all.
+fn read_all(rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<(Vec<Seen>, bool)> {
+    let is_category = |name: &String| wanted.categorical.contains(name);
+    let categories = wanted.columns.iter().map(is_category);
+    let categories: Vec<bool> = categories.chain(wanted.target.map(|_| true)).collect();
+    let mut seen: Vec<Seen> = categories.iter().map(|_| Seen::default()).collect();
     let mut note = |place: Place<'_>, cells: &[Cell<'_>], _| {
-        for ((seen, &cell), &by_name) in seen.iter_mut().zip(cells).zip(&by_name) {
-            seen.note(place, cell, by_name);
+        for ((seen, &cell), &is_category) in seen.iter_mut().zip(cells).zip(&categories) {
+            seen.note(place.at, cell, is_category);
         }
         Ok(())
     };
-    let mut some = false;
-    while rows.fill(4096, &mut note)? > 0 {
-        some = true;
+    let mut any_rows = false;
+    while rows.fill(BATCH, &mut note)? > 0 {
+        any_rows = true;
     }
-    let mut found = Found {
-        columns: Vec::new(),
-        classes: Vec::new(),
-        empty: Vec::new(),
-        doubts: Vec::new(),
-    };
-    if let Some(name) = target {
-        let seen = seen.pop().unwrap_or_default();
-        found.classes = seen.categories(file, name, "a target names a class")?;
-        found.doubts.extend(seen.looks_continuous(name));
-    }
-    for (name, seen) in columns.iter().zip(seen) {
-        let forced = categorical.contains(name);
-        if let Some((place, wrong)) = seen.odd_one_out().filter(|_| !forced) {
-            let hint = format!(
-                "--categorical {name} makes categories of all of them, --na TEXT makes TEXT missing"
-            );
-            return Err(mistake(format!(
-                "{place}, column '{name}': {wrong}; {hint}"
-            )));
+    Ok((seen, any_rows))
+}
+
+impl Found {
+    /// Adds a column, or says that it is empty.
+    fn add(&mut self, name: &str, seen: &Seen, forced: bool, any_rows: bool) -> Result<()> {
+        if !forced {
+            seen.check_mixture()?;
         }
-        if some && seen.numbers + seen.texts == 0 {
-            found.empty.push(name.clone());
-            continue;
+        if any_rows && seen.cells() == 0 {
+            self.empty.push(name.to_owned());
+            return Ok(());
         }
         let kind = if forced || seen.texts > 0 {
-            let hint = format!("--ignore {name} leaves it out");
-            found.doubts.extend(
-                seen.looks_like_commas(name)
-                    .or_else(|| seen.looks_like_names(name)),
-            );
-            ColumnKind::Categorical(seen.categories(file, name, &hint)?)
+            let finding = seen.looks_like_commas().or_else(|| seen.looks_like_names());
+            let finding = finding.map(|what| Finding::new(name, what));
+            self.findings.extend(finding);
+            ColumnKind::Categorical(seen.categories(ErrorKind::TooManyCategories)?)
         } else {
             ColumnKind::Numeric
         };
-        found.columns.push(Column {
-            name: name.clone(),
+        self.columns.push(Column {
+            name: name.to_owned(),
             kind,
         });
+        Ok(())
     }
-    if found.columns.is_empty() {
-        return Err(mistake(format!(
-            "{file}: expected at least one column with something in it, got none"
-        )));
-    }
-    Ok(found)
 }

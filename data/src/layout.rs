@@ -1,13 +1,13 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
 use crate::cells::{Field, Written};
-use crate::error::mistake;
-use anyhow::Result;
+use crate::error::Result;
+use crate::findings::Finding;
 use std::fmt;
 
 /// Rows × columns × channels of an image. A row of data holds its numbers in that order, channels fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ImageShape {
     /// Rows of pixels.
     pub height: usize,
     /// Columns of pixels.
@@ -16,14 +16,14 @@ pub struct Shape {
     pub channels: usize,
 }
 
-impl Shape {
+impl ImageShape {
     /// Numbers in an image.
     pub fn numbers(&self) -> usize {
         self.height * self.width * self.channels
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for ImageShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}×{}×{}", self.height, self.width, self.channels)
     }
@@ -49,7 +49,7 @@ pub struct Column {
 
 /// A column that is handed through as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptColumn {
     /// Its name and what it holds.
     pub field: Field,
     /// Which number of a row it is, if it is one.
@@ -57,12 +57,12 @@ pub struct Kept {
 }
 
 /// What all rows have in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
     /// Numbers in a row.
     pub width: usize,
     /// For images.
-    pub shape: Option<Shape>,
+    pub shape: Option<ImageShape>,
     /// The numbers of images run to 1, not to 255.
     pub unit: bool,
     /// One for each number, or empty where numbers have no names: images and arrays.
@@ -74,16 +74,16 @@ pub struct Layout {
     /// Columns that were there and are not used.
     pub ignored: Vec<String>,
     /// Columns that are handed through, in the order of the file.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptColumn>,
     /// What the user calls missing.
     pub na: Vec<String>,
-    /// What is worth a warning to whoever learns from these rows.
-    pub doubts: Vec<String>,
+    /// What is worth a warning.
+    pub findings: Vec<Finding>,
 }
 
 impl Layout {
     /// Unnamed numbers; with a shape, images.
-    pub fn unnamed(width: usize, shape: Option<Shape>) -> Self {
+    pub fn unnamed(width: usize, shape: Option<ImageShape>) -> Self {
         Self {
             width,
             shape,
@@ -92,7 +92,7 @@ impl Layout {
     }
 
     /// How numbers are an image, and whether they run to 1.
-    pub fn image(&self) -> Option<(Shape, bool)> {
+    pub fn image(&self) -> Option<(ImageShape, bool)> {
         self.shape.map(|shape| (shape, self.unit))
     }
 
@@ -101,28 +101,6 @@ impl Layout {
         self.columns
             .get(column)
             .map_or_else(|| format!("x{column}"), |column| column.name.clone())
-    }
-
-    /// Takes names from what a model was trained on, if rows are as it wants them.
-    pub fn fitted(mut self, model: Option<&Layout>, file: &str) -> Result<Self> {
-        let Some(model) = model else { return Ok(self) };
-        if let (Some(wanted), Some(shape)) = (model.shape, self.shape)
-            && wanted != shape
-        {
-            return Err(mistake(format!(
-                "{file}: expected images of {wanted}, as the model has, got {shape}"
-            )));
-        }
-        if model.width != self.width {
-            let (wanted, got) = (model.width, self.width);
-            return Err(mistake(format!(
-                "{file}: expected rows of {wanted} numbers, as the model has, got {got}"
-            )));
-        }
-        self.shape = model.shape.or(self.shape);
-        self.columns.clone_from(&model.columns);
-        self.classes.clone_from(&model.classes);
-        Ok(self)
     }
 }
 
@@ -139,18 +117,23 @@ pub struct Chunk {
     pub files: Vec<String>,
     /// (rows, kept columns): cells as they were written. A hole of a column that is a number of the row is missing.
     pub kept: Vec<Written>,
+    /// What is worth a warning and was not found in an earlier chunk.
+    pub findings: Vec<Finding>,
 }
 
 /// A data set as a stream: chunks of rows, of which only one is in memory.
-pub struct Rows {
+pub struct RowStream {
+    /// What messages call it.
+    pub name: String,
     /// What all rows have in common.
     pub layout: Layout,
     chunks: Box<dyn Iterator<Item = Result<Chunk>> + Send>,
 }
 
-impl Rows {
-    /// Rows of a layout; `next` gives the chunks, then `None`. After an error it is not asked again.
+impl RowStream {
+    /// Rows of a layout; `next` gives the chunks, then `None`. After an error it is not called again.
     pub fn new(
+        name: impl Into<String>,
         layout: Layout,
         mut next: impl FnMut() -> Result<Option<Chunk>> + Send + 'static,
     ) -> Self {
@@ -161,6 +144,7 @@ impl Rows {
             chunk
         });
         Self {
+            name: name.into(),
             layout,
             chunks: Box::new(chunks),
         }
@@ -176,6 +160,7 @@ impl Rows {
         for chunk in self.chunks {
             let chunk = chunk?;
             table.values.extend_from_slice(&chunk.values);
+            table.layout.findings.extend(chunk.findings);
             if let Some(labels) = chunk.labels {
                 table
                     .labels
@@ -187,7 +172,7 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for RowStream {
     type Item = Result<Chunk>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -195,9 +180,9 @@ impl Iterator for Rows {
     }
 }
 
-impl fmt::Debug for Rows {
+impl fmt::Debug for RowStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rows")
+        f.debug_struct("RowStream")
             .field("layout", &self.layout)
             .finish_non_exhaustive()
     }
@@ -235,10 +220,10 @@ impl Table {
 /// Which half of a data set that comes in two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
-    /// To learn from.
+    /// To train on.
     #[default]
     Train,
-    /// To be judged by.
+    /// To test with.
     Test,
 }
 
@@ -264,9 +249,9 @@ pub enum Keep {
     All,
 }
 
-/// What the reader is asked for.
+/// How a data set is read.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct ReadOptions {
     /// Which half, where there are two.
     pub split: Split,
     /// The column with the class, for tables.
@@ -277,9 +262,7 @@ pub struct Request {
     pub ignore: Vec<String>,
     /// The first line of a CSV file is data.
     pub no_header: bool,
-    /// What a trained model wants: its columns, categories and classes are then used instead of found.
-    pub model: Option<Layout>,
-    /// The target is not looked at: labels are not asked for.
+    /// The target is not read: labels are not needed.
     pub no_labels: bool,
     /// Texts that are missing, besides the usual ones.
     pub na: Vec<String>,
@@ -340,49 +323,6 @@ mod tests {
         };
         assert_eq!(sorted(&["10", "9", "-1"]), "-1 9 10");
         assert_eq!(sorted(&["b10", "b9", "3"]), "3 b10 b9");
-    }
-
-    #[test]
-    fn a_model_wants_its_own_width_and_shape() {
-        let image = |height, width| {
-            let shape = Shape {
-                height,
-                width,
-                channels: 1,
-            };
-            Layout::unnamed(shape.numbers(), Some(shape))
-        };
-        let model = Layout {
-            classes: vec!["cat".into(), "dog".into()],
-            ..image(2, 8)
-        };
-        assert_eq!(
-            image(2, 8).fitted(Some(&model), "f").unwrap().classes.len(),
-            2
-        );
-        assert_eq!(
-            Layout::unnamed(16, None)
-                .fitted(Some(&model), "f")
-                .unwrap()
-                .shape,
-            model.shape
-        );
-        let error = image(4, 4)
-            .fitted(Some(&model), "a.npy")
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            error,
-            "a.npy: expected images of 2×8×1, as the model has, got 4×4×1"
-        );
-        let error = Layout::unnamed(15, None)
-            .fitted(Some(&model), "a.npy")
-            .unwrap_err()
-            .to_string();
-        assert_eq!(
-            error,
-            "a.npy: expected rows of 16 numbers, as the model has, got 15"
-        );
     }
 
     #[test]

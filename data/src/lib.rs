@@ -1,20 +1,28 @@
-//! Data in files: rows of numbers with holes in, results out, and model files.
+//! Data in files: rows of numbers with holes in, results out, model files, and data sets by name.
 //!
-//! ```no_run
-//! use sumout_data::layout::Request;
-//! let request = Request { target: Some("species".into()), ..Request::default() };
-//! let table = sumout_data::read("penguins.csv", &request)?; // all of it, to learn from
-//! println!("{} rows of {}", table.rows(), table.layout.width);
-//! let request = Request { model: Some(table.layout), ..Request::default() };
-//! for chunk in sumout_data::open("-", &request)? { // a little at a time, to answer questions
-//!     println!("{} numbers", chunk?.values.len());
-//! }
-//! # Ok::<(), anyhow::Error>(())
+//! ```text
+//! open(input, &options) ──► DataSet: raw rows ─┬─ .rows() ────────────► RowStream   to learn from: columns are found
+//!   formats/*  cells │ numbers │ image files   └─ .fitted_to(&layout) ► RowStream   for a model: fit.rs, one place
+//!
+//! RowStream ──► Chunk, Chunk, …      (rows, width) numbers, NaN is missing, with labels
 //! ```
 //!
+//! ```no_run
+//! use sumout_data::layout::ReadOptions;
+//! let options = ReadOptions { target: Some("species".into()), ..ReadOptions::default() };
+//! let table = sumout_data::read("penguins.csv", &options)?; // all of it, to learn from
+//! println!("{} rows of {}", table.rows(), table.layout.width);
+//! for chunk in sumout_data::open("-", &options)?.fitted_to(&table.layout)? { // a few rows at a time
+//!     println!("{} numbers", chunk?.values.len());
+//! }
+//! # Ok::<(), sumout_data::Error>(())
+//! ```
+//!
+//! Nothing here prints: errors are typed ([`Error`]), and so is what is worth a warning ([`findings::Finding`]).
 //! Modules stand in the order in which they use each other.
 
 pub mod error;
+pub mod findings;
 pub mod unfinished;
 pub mod atomic_file;
 pub mod source;
@@ -22,7 +30,10 @@ pub mod cells;
 pub mod layout;
 pub mod formats;
 pub mod infer_columns;
+pub mod match_columns;
 pub mod encode;
+pub mod table_source;
+mod fit;
 pub mod output;
 pub mod digits;
 pub mod catalog;
@@ -32,4 +43,5 @@ pub mod devices;
 pub mod table_checks;
 pub mod plan;
 
-pub use open::{open, open_digits, read};
+pub use error::{Error, ErrorKind, Result};
+pub use open::{DataSet, is_data_name, open, open_digits, read, read_fitted};

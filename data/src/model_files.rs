@@ -1,20 +1,17 @@
-//! Model files, and what a model says about the rows it wants.
+//! Model files, and what a model says about the rows it takes.
 
 use crate::atomic_file::Staged;
-use crate::error::{file_error, mistake};
-use crate::layout::some_of;
-use crate::layout::{Column, ColumnKind, Layout, Shape};
-use anyhow::{Context, Result};
+use crate::error::{Error, ErrorKind, Result, clip, file_error};
+use crate::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use sumout::Model;
 
-/// Beyond this log-likelihood, a posterior is no answer.
-pub const FARTHEST: f64 = sumout::queries::Scores::FARTHEST;
-/// What is said of a row beyond it.
-pub const TOO_FAR: &str =
-    "too far from all that was learned to tell classes apart: the posterior is no answer";
+/// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
+pub const FARTHEST: f64 = 1e12;
+/// The warning about a row beyond it.
+pub const TOO_FAR: &str = "too unlike the training data to classify; ignore its posterior";
 
 /// Where a model remembers the column that its labels came from.
 pub const TARGET: &str = "target";
@@ -24,7 +21,8 @@ pub const NA: &str = "na";
 
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
-    Model::from_bytes(&bytes(path)?).with_context(|| path.display().to_string())
+    let model = Model::from_bytes(&bytes(path)?);
+    model.map_err(|error| Error::from(error).in_file(&path.display().to_string()))
 }
 
 /// The bytes of a model file or a checkpoint: eight of them, then JSON.
@@ -32,10 +30,10 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
     match bytes.get(8) {
         Some(b'{') => Ok(bytes),
-        _ => Err(mistake(format!(
-            "{}: expected a model that `sumout train` wrote, got another file",
-            path.display()
-        ))),
+        _ => {
+            let error = Error::expected(ErrorKind::NotAModel, "a model file", "another file");
+            Err(error.in_file(&path.display().to_string()))
+        }
     }
 }
 
@@ -48,7 +46,7 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<()> {
     staged.commit()
 }
 
-/// The rows that a model wants.
+/// The rows that a model takes.
 pub fn layout_of(model: &Model) -> Layout {
     let about = &model.about;
     let kind = |column: usize| match about.categories.get(column) {
@@ -58,7 +56,7 @@ pub fn layout_of(model: &Model) -> Layout {
     let columns = about.columns.iter().enumerate();
     Layout {
         width: model.structure.width(),
-        shape: model.structure.frame.map(|f| Shape {
+        shape: model.structure.frame.map(|f| ImageShape {
             height: f.height,
             width: f.width,
             channels: f.channels,
@@ -79,11 +77,18 @@ pub fn layout_of(model: &Model) -> Layout {
 
 /// The class of that name, or of that number where classes have no names.
 pub fn class_of(model: &Model, name: &str) -> Result<usize> {
-    let names: Vec<String> = (0..model.structure.classes)
-        .map(|class| model.class_name(class))
-        .collect();
+    let classes = 0..model.structure.classes;
+    let names: Vec<String> = classes.map(|class| model.class_name(class)).collect();
+    class_among(&names, name)
+}
+
+/// The same among the names of all classes.
+pub fn class_among(names: &[String], name: &str) -> Result<usize> {
     let found = names.iter().position(|known| known == name);
-    found.ok_or_else(|| mistake(format!("class: expected {}, got '{name}'", some_of(&names))))
+    found.ok_or_else(|| {
+        let error = Error::unexpected(ErrorKind::UnknownClass, some_of(names), clip(name));
+        error.in_file("class")
+    })
 }
 
 #[cfg(test)]
@@ -119,6 +124,6 @@ mod tests {
         );
         let error = class_of(&model, "1").unwrap_err();
         assert_eq!(error.to_string(), "class: expected no, yes, got '1'");
-        assert!(crate::error::is_users(&error));
+        assert!(error.is_user_error());
     }
 }

@@ -2,101 +2,173 @@
 
 use crate::catalog::{download, sets as catalog};
 use crate::digits;
-use crate::encode as columns;
-use crate::error::mistake;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fit;
+use crate::formats::png::ImageFiles;
 use crate::formats::{idx, norb, npy, npz, png};
-use crate::layout::{Request, Rows, Split, Table};
+use crate::layout::{Layout, ReadOptions, RowStream, Split, Table};
 use crate::source::Origin;
-use anyhow::Result;
+use crate::table_source::{TableFormat, TableSource};
 use std::path::{Path, PathBuf};
+
+/// A data set that was opened: raw rows, which become numbers in one of two ways.
+pub struct DataSet {
+    options: ReadOptions,
+    raw: Raw,
+}
+
+/// What readers give.
+enum Raw {
+    /// Cells with names.
+    Table(TableSource),
+    /// Numbers, and perhaps labels.
+    Numbers(RowStream),
+    /// Files of images, and perhaps classes.
+    Images(ImageFiles),
+}
+
+impl DataSet {
+    /// Rows to learn from: a table's columns, categories and classes are found by reading it.
+    pub fn rows(self) -> Result<RowStream> {
+        match self.raw {
+            Raw::Table(source) => source.rows(&self.options),
+            Raw::Numbers(rows) => Ok(rows),
+            Raw::Images(files) => files.rows(None),
+        }
+    }
+
+    /// Rows for a model, with its columns, categories and classes.
+    pub fn fitted_to(self, model: &Layout) -> Result<RowStream> {
+        match self.raw {
+            Raw::Table(source) => fit::table(&source, &self.options, model),
+            Raw::Numbers(rows) => fit::numbers(rows, model),
+            Raw::Images(files) => fit::images(files, model),
+        }
+    }
+}
 
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum FileFormat {
     Idx,
     Norb,
     Npy,
     Npz,
     Png,
-    Table(columns::Format),
+    Table(TableFormat),
 }
 
-/// Opens a data set as a stream: a file, a folder, `-` for standard input (CSV or JSON lines), `digits` for the ones
-/// that came with the program, or the name of a set that [`download`] has put on this machine.
-pub fn open(input: &str, request: &Request) -> Result<Rows> {
+/// Whether a name ends like a file of data.
+pub fn is_data_name(name: &str) -> bool {
+    const ENDINGS: [&str; 8] = [
+        ".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet", ".npy", ".npz", ".png",
+    ];
+    let name = name.to_ascii_lowercase();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Opens a data set: a file, a folder, `-` for standard input (CSV or JSON lines), `digits` for the ones that come with
+/// this crate, or the name of a set that [`download`] has put on this machine.
+pub fn open(input: &str, options: &ReadOptions) -> Result<DataSet> {
+    let raw = open_raw(input, options)?;
+    Ok(DataSet {
+        options: options.clone(),
+        raw,
+    })
+}
+
+fn open_raw(input: &str, options: &ReadOptions) -> Result<Raw> {
     let path = Path::new(input);
     if input == "-" {
-        return columns::open(&Origin::Stdin, None, request);
+        return Ok(Raw::Table(TableSource::new(Origin::Stdin, None)));
     }
     if path.is_dir() {
-        return open_folder(path, request);
+        return open_folder(path, options.split);
     }
     if path.is_file() {
-        return open_file(path, request);
+        return open_file(path, options.split);
     }
     if path.exists() {
-        // A pipe; its beginning can be looked at only once.
-        return columns::open(&Origin::File(path.to_owned()), None, request);
+        // A pipe; its beginning can be read only once.
+        let origin = Origin::File(path.to_owned());
+        return Ok(Raw::Table(TableSource::new(origin, None)));
     }
     if input == digits::NAME {
-        return open_digits(request);
+        return open_digits_files(options.split).map(Raw::Numbers);
     }
-    match catalog::find(input) {
-        Some(set) => match download::on_this_machine(set) {
-            Some((folder, _)) => open_folder(&folder, request),
-            None => Err(mistake(format!(
-                "{input} is not on this machine yet; `sumout data get {input}` fetches it"
-            ))),
-        },
-        None => Err(mistake(format!(
-            "cannot read {input}: there is no such file, folder or data set"
-        ))),
-    }
-}
-
-/// Reads a whole data set into memory, to learn from it. One without rows is an error.
-pub fn read(input: &str, request: &Request) -> Result<Table> {
-    let table = open(input, request)?.collect_table()?;
-    if table.values.is_empty() {
-        return Err(mistake(format!(
-            "{input}: expected at least one row, got none"
-        )));
-    }
-    Ok(table)
-}
-
-/// The digits that came with the program.
-pub fn open_digits(request: &Request) -> Result<Rows> {
-    let [images, labels] = digits::files(request.split == Split::Test).map(|file| Origin::Memory {
-        name: format!("{} of the digits", file.name),
-        bytes: file.bytes.into(),
-    });
-    idx::open(&images, Some(&labels), request)
-}
-
-/// A folder such as MNIST's, or one of images.
-fn open_folder(folder: &Path, request: &Request) -> Result<Rows> {
-    match idx::in_folder(folder, request.split) {
-        Some(images) => idx::open_file(&images, request),
-        None => png::open_folder(folder, request),
-    }
-}
-
-fn open_file(path: &Path, request: &Request) -> Result<Rows> {
-    match format_of(path)? {
-        Format::Idx => idx::open_file(path, request),
-        Format::Norb => norb::open_file(path, request),
-        Format::Npy => npy::open_file(path, request),
-        Format::Npz => npz::open_file(path, request),
-        Format::Png => png::open_file(path, request),
-        Format::Table(format) => {
-            columns::open(&Origin::File(path.to_owned()), Some(format), request)
+    let Some(set) = catalog::find(input) else {
+        let reason = "there is no such file, folder or data set";
+        return Err(Error::cannot(ErrorKind::MissingFile, "read", input, reason));
+    };
+    match download::on_this_machine(set) {
+        Some((folder, _)) => open_folder(&folder, options.split),
+        None => {
+            let sentence = "the data set is not on this machine yet";
+            Err(Error::new(ErrorKind::NotFetched, sentence).in_file(input))
         }
     }
 }
 
+/// Reads a whole data set into memory, to learn from it. One without rows is an error.
+pub fn read(input: &str, options: &ReadOptions) -> Result<Table> {
+    not_empty(input, open(input, options)?.rows()?)
+}
+
+/// Reads a whole data set into memory, fitted to a model. One without rows is an error.
+pub fn read_fitted(input: &str, options: &ReadOptions, model: &Layout) -> Result<Table> {
+    not_empty(input, open(input, options)?.fitted_to(model)?)
+}
+
+fn not_empty(input: &str, rows: RowStream) -> Result<Table> {
+    let table = rows.collect_table()?;
+    if table.values.is_empty() {
+        let error = Error::expected(ErrorKind::Empty, "at least one row", "none");
+        return Err(error.in_file(input));
+    }
+    Ok(table)
+}
+
+/// The digits that come with this crate.
+pub fn open_digits(options: &ReadOptions) -> Result<DataSet> {
+    Ok(DataSet {
+        options: options.clone(),
+        raw: Raw::Numbers(open_digits_files(options.split)?),
+    })
+}
+
+fn open_digits_files(split: Split) -> Result<RowStream> {
+    let origin = |file: digits::Embedded| Origin::Memory {
+        name: format!("{} of the digits", file.name),
+        bytes: file.bytes.into(),
+    };
+    let [images, labels] = digits::files(split == Split::Test).map(origin);
+    idx::open(&images, Some(&labels))
+}
+
+/// A folder such as MNIST's, or one of images.
+fn open_folder(folder: &Path, split: Split) -> Result<Raw> {
+    match idx::in_folder(folder, split) {
+        Some(images) => idx::open_file(&images).map(Raw::Numbers),
+        None => ImageFiles::of_folder(folder, split).map(Raw::Images),
+    }
+}
+
+fn open_file(path: &Path, split: Split) -> Result<Raw> {
+    Ok(match format_of(path)? {
+        FileFormat::Idx => Raw::Numbers(idx::open_file(path)?),
+        FileFormat::Norb => Raw::Numbers(norb::open_file(path)?),
+        FileFormat::Npy => Raw::Numbers(npy::open_file(path)?),
+        FileFormat::Npz => Raw::Numbers(npz::open_file(path, split)?),
+        FileFormat::Png => Raw::Images(ImageFiles::of_file(path)),
+        FileFormat::Table(format) => {
+            let origin = Origin::File(path.to_owned());
+            Raw::Table(TableSource::new(origin, Some(format)))
+        }
+    })
+}
+
 /// By the ending of its name, or by its first bytes where the name says nothing.
-fn format_of(path: &Path) -> Result<Format> {
+fn format_of(path: &Path) -> Result<FileFormat> {
     let name = path
         .file_name()
         .unwrap_or_default()
@@ -109,35 +181,33 @@ fn format_of(path: &Path) -> Result<Format> {
         .to_str()
         .unwrap_or_default()
     {
-        "csv" | "tsv" => Some(Format::Table(columns::Format::Csv)),
-        "jsonl" | "ndjson" => Some(Format::Table(columns::Format::JsonLines)),
-        "parquet" => Some(Format::Table(columns::Format::Parquet)),
-        "npy" => Some(Format::Npy),
-        "npz" => Some(Format::Npz),
-        "png" => Some(Format::Png),
-        "mat" => Some(Format::Norb),
-        _ => name.contains("idx").then_some(Format::Idx),
+        "csv" | "tsv" => Some(FileFormat::Table(TableFormat::Csv)),
+        "jsonl" | "ndjson" => Some(FileFormat::Table(TableFormat::JsonLines)),
+        "parquet" => Some(FileFormat::Table(TableFormat::Parquet)),
+        "npy" => Some(FileFormat::Npy),
+        "npz" => Some(FileFormat::Npz),
+        "png" => Some(FileFormat::Png),
+        "mat" => Some(FileFormat::Norb),
+        _ => name.contains("idx").then_some(FileFormat::Idx),
     };
     by_name.map_or_else(|| by_content(path), Ok)
 }
 
-fn by_content(path: &Path) -> Result<Format> {
+fn by_content(path: &Path) -> Result<FileFormat> {
     let mut input = Origin::File(PathBuf::from(path)).open()?;
     let start = input.peek()?;
     Ok(match start {
-        _ if start.starts_with(npy::MAGIC) => Format::Npy,
-        _ if start.starts_with(npz::MAGIC) => Format::Npz,
-        _ if start.starts_with(png::MAGIC) => Format::Png,
-        _ if start.starts_with(b"PAR1") => Format::Table(columns::Format::Parquet),
-        _ if norb::begins(start) => Format::Norb,
-        [0, 0, 8..=14, 1..=4, ..] => Format::Idx,
+        _ if start.starts_with(npy::MAGIC) => FileFormat::Npy,
+        _ if start.starts_with(npz::MAGIC) => FileFormat::Npz,
+        _ if start.starts_with(png::MAGIC) => FileFormat::Png,
+        _ if start.starts_with(b"PAR1") => FileFormat::Table(TableFormat::Parquet),
+        _ if norb::begins(start) => FileFormat::Norb,
+        [0, 0, 8..=14, 1..=4, ..] => FileFormat::Idx,
         _ => {
             let endings =
                 ".csv, .jsonl, .npy, .npz, .png, .parquet, .mat (small NORB) or an IDX file";
-            return Err(mistake(format!(
-                "{}: expected {endings}, got something else",
-                path.display()
-            )));
+            let error = Error::expected(ErrorKind::UnknownFormat, endings, "something else");
+            return Err(error.in_file(&path.display().to_string()));
         }
     })
 }
@@ -145,7 +215,7 @@ fn by_content(path: &Path) -> Result<Format> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Shape;
+    use crate::layout::ImageShape;
     use std::fs;
 
     #[test]
@@ -156,29 +226,29 @@ mod tests {
             fs::write(&path, bytes).unwrap();
             format_of(&path)
         };
-        use columns::Format::{Csv, JsonLines, Parquet};
+        use TableFormat::{Csv, JsonLines, Parquet};
         for (name, format) in [
-            ("a.csv", Format::Table(Csv)),
-            ("a.TSV", Format::Table(Csv)),
-            ("a.csv.gz", Format::Table(Csv)),
-            ("a.jsonl", Format::Table(JsonLines)),
-            ("a.parquet", Format::Table(Parquet)),
-            ("a.npy", Format::Npy),
-            ("a.npz", Format::Npz),
-            ("a.png", Format::Png),
-            ("a-dat.mat", Format::Norb),
-            ("train-images-idx3-ubyte.gz", Format::Idx),
-            ("a.idx", Format::Idx),
+            ("a.csv", FileFormat::Table(Csv)),
+            ("a.TSV", FileFormat::Table(Csv)),
+            ("a.csv.gz", FileFormat::Table(Csv)),
+            ("a.jsonl", FileFormat::Table(JsonLines)),
+            ("a.parquet", FileFormat::Table(Parquet)),
+            ("a.npy", FileFormat::Npy),
+            ("a.npz", FileFormat::Npz),
+            ("a.png", FileFormat::Png),
+            ("a-dat.mat", FileFormat::Norb),
+            ("train-images-idx3-ubyte.gz", FileFormat::Idx),
+            ("a.idx", FileFormat::Idx),
         ] {
             assert_eq!(of(name, b"").unwrap(), format, "{name}");
         }
         for (start, format) in [
-            (&b"\x93NUMPY\x01\x00"[..], Format::Npy),
-            (b"PK\x03\x04....", Format::Npz),
-            (b"\x89PNG\r\n\x1a\n", Format::Png),
-            (b"PAR1", Format::Table(Parquet)),
-            (&0x1e3d_4c55_u32.to_le_bytes(), Format::Norb),
-            (&[0, 0, 8, 3, 0], Format::Idx),
+            (&b"\x93NUMPY\x01\x00"[..], FileFormat::Npy),
+            (b"PK\x03\x04....", FileFormat::Npz),
+            (b"\x89PNG\r\n\x1a\n", FileFormat::Png),
+            (b"PAR1", FileFormat::Table(Parquet)),
+            (&0x1e3d_4c55_u32.to_le_bytes(), FileFormat::Norb),
+            (&[0, 0, 8, 3, 0], FileFormat::Idx),
         ] {
             assert_eq!(of("unnamed", start).unwrap(), format, "{start:?}");
         }
@@ -192,16 +262,18 @@ mod tests {
     #[test]
     fn the_digits_are_all_there() {
         for (split, each) in [(Split::Train, 500), (Split::Test, 100)] {
-            let table = open_digits(&Request {
+            let table = open_digits(&ReadOptions {
                 split,
-                ..Request::default()
+                ..ReadOptions::default()
             })
+            .unwrap()
+            .rows()
             .unwrap()
             .collect_table()
             .unwrap();
             assert_eq!(
                 table.layout.shape,
-                Some(Shape {
+                Some(ImageShape {
                     height: 28,
                     width: 28,
                     channels: 1
@@ -228,22 +300,28 @@ mod tests {
 
     #[test]
     fn nothing_there_and_nothing_in_it() {
-        let error = read("nowhere.csv", &Request::default()).unwrap_err();
+        let error = read("nowhere.csv", &ReadOptions::default()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "cannot read nowhere.csv: there is no such file, folder or data set"
         );
-        assert!(crate::error::is_users(&error));
+        assert!(error.is_user_error());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv").display().to_string();
         fs::write(&path, "a,b\n").unwrap();
-        let error = read(&path, &Request::default()).unwrap_err().to_string();
+        let error = read(&path, &ReadOptions::default())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.ends_with("a.csv: expected at least one row, got none"),
             "{error}"
         );
         assert_eq!(
-            open(&path, &Request::default()).unwrap().count(),
+            open(&path, &ReadOptions::default())
+                .unwrap()
+                .rows()
+                .unwrap()
+                .count(),
             0,
             "no questions, no answers"
         );

@@ -4,12 +4,11 @@
 
 use crate::atomic_file::Staged;
 use crate::cells::{Field, FieldKind, Value, plain_json};
-use crate::error::mistake;
+use crate::error::{Error, ErrorKind, Result};
 use crate::formats::npy::NpyWriter;
 use crate::formats::parquet::ParquetWriter;
-use crate::formats::png::PngGrid;
-use crate::layout::{ColumnKind, Layout, Shape};
-use anyhow::{Context, Result};
+use crate::formats::png_grid::PngGrid;
+use crate::layout::{ColumnKind, ImageShape, Layout};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
@@ -45,20 +44,53 @@ impl OutputFormat {
             "npy" => Ok(Self::Npy),
             "png" => Ok(Self::Png),
             "parquet" => Ok(Self::Parquet),
-            _ => Err(mistake(format!(
-                "{path}: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"
-            ))),
+            _ => {
+                let sentence = "expected a name ending in .csv, .jsonl, .npy, .png or .parquet";
+                Err(Error::new(ErrorKind::UnknownFormat, sentence).in_file(path))
+            }
         }
     }
 }
 
+/// What messages call a path.
+fn shown(path: &str) -> &str {
+    if path == "-" { "standard output" } else { path }
+}
+
+/// The system failed while results were written.
+fn write_error(path: &str, error: io::Error) -> Error {
+    Error::io("write", shown(path), error)
+}
+
+/// Starts a file that appears when it is finished.
+fn stage(path: &str) -> Result<Staged> {
+    if path == "-" {
+        let got = "standard output, which takes CSV or JSON lines";
+        return Err(Error::expected(
+            ErrorKind::Output,
+            "a file for this format",
+            got,
+        ));
+    }
+    Staged::create(Path::new(path))
+}
+
 /// Standard output or a file that is not in its place yet.
-enum Target {
+enum OutputTarget {
     Stdout(BufWriter<Stdout>),
     File(BufWriter<Staged>),
 }
 
-impl Write for Target {
+impl OutputTarget {
+    fn create(path: &str) -> Result<Self> {
+        Ok(match path {
+            "-" => Self::Stdout(BufWriter::new(io::stdout())),
+            _ => Self::File(BufWriter::new(stage(path)?)),
+        })
+    }
+}
+
+impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
@@ -75,11 +107,31 @@ impl Write for Target {
 }
 
 enum Body {
-    Csv(Box<csv::Writer<Target>>),
-    JsonLines(Target),
+    Csv(Box<csv::Writer<OutputTarget>>),
+    JsonLines(OutputTarget),
     Npy(NpyWriter<BufWriter<Staged>>),
     Png(PngGrid, Staged),
     Parquet(Box<ParquetWriter>),
+}
+
+/// Starts an NPY array; columns of text cannot be in it.
+fn npy_writer(
+    path: &str,
+    fields: &[Field],
+    image: Option<(ImageShape, bool)>,
+) -> Result<NpyWriter<BufWriter<Staged>>> {
+    if let Some(text) = fields.iter().find(|field| field.kind == FieldKind::Text) {
+        let got = "text; use CSV or JSON lines";
+        let error = Error::expected(ErrorKind::Output, "numbers, which NPY holds", got);
+        return Err(error.in_file(path).in_column(&text.name));
+    }
+    let is_double = |field: &Field| matches!(field.kind, FieldKind::Double | FieldKind::Whole);
+    let double = fields.iter().any(is_double);
+    let shape = image.map(|(shape, _)| shape);
+    let shape = shape.filter(|shape| shape.numbers() == fields.len());
+    let out = BufWriter::new(stage(path)?);
+    let writer = NpyWriter::new(out, double, fields.len(), shape);
+    writer.map_err(|error| write_error(path, error))
 }
 
 /// Results being written. Dropped before [`Output::finish`] they leave nothing behind.
@@ -90,54 +142,29 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts a file for rows of these columns; a shape says that their numbers are an image, and whether they run to 1, not
-    /// to 255.
+    /// Starts a file for rows of these columns. For images: their shape, and whether numbers run to 1 instead of 255.
     pub fn create(
         path: &str,
         format: OutputFormat,
         fields: Vec<Field>,
-        image: Option<(Shape, bool)>,
+        image: Option<(ImageShape, bool)>,
     ) -> Result<Self> {
-        let staged = || match path {
-            "-" => Err(mistake(
-                "expected a file for this format, got standard output, which takes CSV or JSON lines",
-            )),
-            _ => Staged::create(Path::new(path)),
-        };
-        let target = || match path {
-            "-" => Ok(Target::Stdout(BufWriter::new(io::stdout()))),
-            _ => staged().map(|staged| Target::File(BufWriter::new(staged))),
-        };
-        let failed = || cannot_write(path);
+        let failed = |error| write_error(path, error);
         let body = match format {
             OutputFormat::Csv => {
-                let mut writer = csv::Writer::from_writer(target()?);
+                let mut writer = csv::Writer::from_writer(OutputTarget::create(path)?);
                 let names = writer.write_record(fields.iter().map(|field| &field.name));
-                names.map_err(io_error).with_context(failed)?;
+                names.map_err(io_error).map_err(failed)?;
                 Body::Csv(Box::new(writer))
             }
-            OutputFormat::JsonLines => Body::JsonLines(target()?),
-            OutputFormat::Npy => {
-                if let Some(text) = fields.iter().find(|field| field.kind == FieldKind::Text) {
-                    let name = &text.name;
-                    let message = format!(
-                        "{path}: NPY holds numbers only, and column '{name}' is text; use CSV or JSON lines"
-                    );
-                    return Err(mistake(message));
-                }
-                let double = fields
-                    .iter()
-                    .any(|field| matches!(field.kind, FieldKind::Double | FieldKind::Whole));
-                let shape = image
-                    .map(|(shape, _)| shape)
-                    .filter(|shape| shape.numbers() == fields.len());
-                let writer = NpyWriter::new(BufWriter::new(staged()?), double, fields.len(), shape);
-                Body::Npy(writer.with_context(failed)?)
-            }
-            OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, staged()?),
-            OutputFormat::Parquet => {
-                Body::Parquet(Box::new(ParquetWriter::create(path, staged()?, &fields)?))
-            }
+            OutputFormat::JsonLines => Body::JsonLines(OutputTarget::create(path)?),
+            OutputFormat::Npy => Body::Npy(npy_writer(path, &fields, image)?),
+            OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, stage(path)?),
+            OutputFormat::Parquet => Body::Parquet(Box::new(ParquetWriter::create(
+                path,
+                stage(path)?,
+                &fields,
+            )?)),
         };
         Ok(Self {
             path: path.to_owned(),
@@ -150,7 +177,7 @@ impl Output {
     pub fn row(&mut self, values: &[Value<'_>]) -> Result<()> {
         debug_assert_eq!(values.len(), self.fields.len());
         let path = &self.path;
-        let failed = || cannot_write(path);
+        let failed = |error| write_error(path, error);
         let shown = values
             .iter()
             .zip(&self.fields)
@@ -165,15 +192,13 @@ impl Output {
                     Value::Text(text) => text.to_owned(),
                     Value::Json(text) => plain_json(text).unwrap_or_default(),
                 });
-                out.write_record(cells)
-                    .map_err(io_error)
-                    .with_context(failed)
+                out.write_record(cells).map_err(io_error).map_err(failed)
             }
-            Body::JsonLines(out) => json_line(out, shown).with_context(failed),
+            Body::JsonLines(out) => json_line(out, shown).map_err(failed),
             Body::Npy(out) => values
                 .iter()
                 .try_for_each(|value| out.push(value.number()))
-                .with_context(failed),
+                .map_err(failed),
             Body::Png(grid, _) => values
                 .iter()
                 .try_for_each(|value| grid.push(value.number())),
@@ -195,43 +220,36 @@ impl Output {
     /// Writes what is left and puts the file in its place.
     pub fn finish(self) -> Result<()> {
         let path = self.path;
-        let failed = || cannot_write(&path);
+        let failed = |error| write_error(&path, error);
         let mut target = match self.body {
             Body::Csv(out) => out
                 .into_inner()
                 .map_err(|error| error.into_error())
-                .with_context(failed)?,
+                .map_err(failed)?,
             Body::JsonLines(out) => out,
-            Body::Npy(out) => Target::File(out.finish().with_context(failed)?),
+            Body::Npy(out) => OutputTarget::File(out.finish().map_err(failed)?),
             Body::Png(grid, mut staged) => {
                 let mut out = BufWriter::new(&mut staged);
                 grid.finish(&mut out)?;
-                out.flush().with_context(failed)?;
+                out.flush().map_err(failed)?;
                 drop(out);
                 return staged.commit();
             }
             Body::Parquet(out) => return out.finish()?.commit(),
         };
-        target.flush().with_context(failed)?;
+        target.flush().map_err(failed)?;
         match target {
-            Target::Stdout(_) => Ok(()),
-            Target::File(out) => out
+            OutputTarget::Stdout(_) => Ok(()),
+            OutputTarget::File(out) => out
                 .into_inner()
                 .map_err(|error| error.into_error())
-                .with_context(failed)?
+                .map_err(failed)?
                 .commit(),
         }
     }
 }
 
-fn cannot_write(path: &str) -> String {
-    format!(
-        "cannot write {}",
-        if path == "-" { "standard output" } else { path }
-    )
-}
-
-/// The error of the system inside one of the csv crate, which hides it from those who look for a closed pipe.
+/// The system's error inside one of the csv crate, where nobody would find a closed pipe.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -240,7 +258,7 @@ fn io_error(error: csv::Error) -> io::Error {
 }
 
 fn json_line<'a>(
-    out: &mut Target,
+    out: &mut OutputTarget,
     cells: impl Iterator<Item = (Value<'a>, &'a Field)>,
 ) -> io::Result<()> {
     let mut line = Vec::new();
@@ -253,7 +271,7 @@ fn json_line<'a>(
             Value::Single(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Double(number) => serde_json::to_writer(&mut line, &number)?,
             Value::Whole(number) => serde_json::to_writer(&mut line, &number)?,
-            // A number stays as it was written, if JSON can say it so.
+            // A number stays as it was written, if that is valid JSON.
             Value::Text(text) if field.kind == FieldKind::Double => {
                 match serde_json::from_str::<serde_json::Number>(text) {
                     Ok(_) => line.extend(text.trim().as_bytes()),
@@ -292,7 +310,7 @@ pub fn label_field(name: &str, layout: &Layout) -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Column, Request};
+    use crate::layout::{Column, ReadOptions};
     use std::fs;
 
     fn fields() -> Vec<Field> {
@@ -378,11 +396,7 @@ mod tests {
             let mut out = Output::create(&path, format, fields_of(&layout), None).unwrap();
             out.numbers(&values).unwrap();
             out.finish().unwrap();
-            let request = Request {
-                model: Some(layout.clone()),
-                ..Request::default()
-            };
-            let table = crate::read(&path, &request).unwrap();
+            let table = crate::read_fitted(&path, &ReadOptions::default(), &layout).unwrap();
             let same = |a: &f32, b: &f32| a == b || a.is_nan() && b.is_nan();
             assert!(
                 table.values.iter().zip(&values).all(|(a, b)| same(a, b)),
@@ -394,7 +408,7 @@ mod tests {
 
     #[test]
     fn images_stay_images() {
-        let shape = Shape {
+        let shape = ImageShape {
             height: 1,
             width: 2,
             channels: 1,
@@ -412,7 +426,7 @@ mod tests {
                 Output::create(&path, format, fields_of(&layout), Some((shape, false))).unwrap();
             out.numbers(&[3.0, 250.0]).unwrap();
             out.finish().unwrap();
-            let table = crate::read(&path, &Request::default()).unwrap();
+            let table = crate::read(&path, &ReadOptions::default()).unwrap();
             assert_eq!(
                 (table.layout.shape, table.values),
                 (Some(shape), vec![3.0, 250.0]),
@@ -439,7 +453,7 @@ mod tests {
         );
         assert_eq!(
             says("a.npy"),
-            "~/a.npy: NPY holds numbers only, and column 'name' is text; use CSV or JSON lines"
+            "~/a.npy, column 'name': expected numbers, which NPY holds, got text; use CSV or JSON lines"
         );
         assert_eq!(
             says("a.png"),
@@ -468,11 +482,12 @@ mod tests {
             .err()
             .unwrap()
             .to_string();
-        assert!(error.contains(
-            "this build has no Parquet; build it with `cargo build --release --features parquet`"
-        ));
+        assert!(
+            error.ends_with("a.parquet: this build has no Parquet"),
+            "{error}"
+        );
         fs::write(&path, "PAR1").unwrap();
-        let error = crate::read(&path, &Request::default())
+        let error = crate::read(&path, &ReadOptions::default())
             .unwrap_err()
             .to_string();
         assert!(

@@ -19,12 +19,10 @@
 //! steps = 2000
 //! ```
 
-use crate::error::data_hint;
-use crate::error::{file_error, mistake};
-use crate::layout::Table;
-use crate::layout::some_of;
+use crate::error::{Error, ErrorKind, Result, file_error};
+use crate::layout::{Table, some_of};
+use crate::open::is_data_name;
 use crate::table_checks;
-use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -52,7 +50,7 @@ pub struct Plan {
     name: String,
 }
 
-/// Two numbers and no more: left to itself, the reader of TOML takes the first two of three.
+/// Exactly two numbers: by itself, the TOML parser takes the first two of three.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "Vec<usize>")]
 struct Two((usize, usize));
@@ -136,28 +134,26 @@ impl Plan {
         }
         if !path.exists() {
             let presets = PRESETS.map(|(name, _)| name).join(", ");
-            return Err(mistake(format!(
-                "expected a TOML file or a preset ({presets}), got '{named}'"
-            )));
+            let expected = format!("a TOML file or a preset ({presets})");
+            return Err(Error::unexpected(ErrorKind::Plan, expected, named));
         }
         let bytes = fs::read(path).map_err(|error| file_error("read", path, error))?;
         let text = String::from_utf8(bytes).map_err(|_| {
-            mistake(format!(
-                "{named}: expected a TOML file, got bytes that are not text"
-            ))
+            let got = "bytes that are not text";
+            Error::expected(ErrorKind::Plan, "a TOML file", got).in_file(named)
         })?;
-        if let Some(hint) = data_hint([named].into_iter()) {
-            return Err(mistake(format!(
-                "{named}: expected a TOML file or a preset, got data; {hint}"
-            )));
+        if is_data_name(named) {
+            let expected = "a TOML file or a preset";
+            return Err(Error::expected(ErrorKind::PlanIsData, expected, "data").in_file(named));
         }
         Self::parse(&text, named)
     }
 
     /// From the text of a TOML file; errors say its name.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
-        let wrong =
-            |error: toml::de::Error| mistake(format!("{name}: {}", error.to_string().trim_end()));
+        let wrong = |error: toml::de::Error| {
+            Error::new(ErrorKind::Plan, error.to_string().trim_end()).in_file(name)
+        };
         let plan: Self = toml::from_str(text).map_err(wrong)?;
         #[derive(Deserialize)]
         struct SettingsAlone {
@@ -172,9 +168,8 @@ impl Plan {
             !plan.columns.is_empty(),
         ];
         if structures.iter().filter(|&&there| there).count() > 1 {
-            return Err(mistake(format!(
-                "{name}: expected one of preset, [image] and [columns], got more"
-            )));
+            let expected = "one of preset, [image] and [columns]";
+            return Err(Error::expected(ErrorKind::Plan, expected, "more").in_file(name));
         }
         Ok(Self {
             name: name.into(),
@@ -188,17 +183,12 @@ impl Plan {
         found.settings = self.settings_over(&found.settings)?;
         let (wanted, got) = (found.structure.width(), table.layout.width);
         if wanted != got {
-            return Err(mistake(format!(
-                "{}: expected rows of {wanted} numbers, got {got}",
-                self.name
-            )));
+            return Err(self.mismatch(format!("rows of {wanted} numbers"), got));
         }
         let (wanted, got) = (found.structure.classes, table.classes().max(1));
         if wanted != got {
-            return Err(mistake(format!(
-                "{}: expected {wanted} classes, got {got} in the data",
-                self.name
-            )));
+            let got = format!("{got} in the data");
+            return Err(self.mismatch(format!("{wanted} classes"), got));
         }
         Ok(found)
     }
@@ -235,16 +225,14 @@ impl Plan {
             });
         }
         if !self.image.is_empty() {
-            let message = format!(
-                "{}: [image] expects images, got a table of {} columns",
-                self.name, table.layout.width
-            );
-            return Err(mistake(message));
+            let got = format!("a table of {} columns", table.layout.width);
+            return Err(self.mismatch("images, as [image] says".to_owned(), got));
         }
         let kinds = table_checks::kinds(&table.layout);
         let mut plans = vec![ColumnPlan::for_rows(rows); self.columns.len().max(1)];
         for (plan, columns) in plans.iter_mut().zip(&self.columns) {
-            columns.change(plan, table, &self.name)?;
+            let changed = columns.change(plan, table);
+            changed.map_err(|error| error.in_file(&self.name))?;
         }
         let structure =
             column_trees(&plans, &kinds, table, classes).map_err(|error| self.wrong(error))?;
@@ -256,27 +244,27 @@ impl Plan {
     }
 
     /// An error of the engine with the file that caused it, if there is one.
-    fn wrong(&self, error: sumout::Error) -> anyhow::Error {
-        let error = anyhow::Error::new(error);
-        if self.name.is_empty() {
-            error
-        } else {
-            error.context(self.name.clone())
-        }
+    fn wrong(&self, error: sumout::Error) -> Error {
+        Error::from(error).in_file(&self.name)
     }
 
-    /// The settings of the file laid over others.
+    /// A plan that does not fit the data.
+    fn mismatch(&self, expected: String, got: impl fmt::Display) -> Error {
+        Error::expected(ErrorKind::ModelMismatch, expected, got).in_file(&self.name)
+    }
+
+    /// The settings of the file over others.
     fn settings_over(&self, base: &Settings) -> Result<Settings> {
         for (key, value) in &self.settings {
             if let Some(number) = value.as_float().filter(|number| !number.is_finite()) {
-                return Err(mistake(format!(
-                    "{}: {key}: expected a finite number, got {number}",
-                    self.name
-                )));
+                let sentence = format!("{key}: expected a finite number, got {number}");
+                return Err(Error::new(ErrorKind::Plan, sentence).in_file(&self.name));
             }
         }
-        base.with(&self.settings)
-            .with_context(|| format!("{}: settings", self.name))
+        let wrong = |error: sumout::Error| {
+            Error::new(ErrorKind::Plan, format!("settings: {error}")).in_file(&self.name)
+        };
+        base.with(&self.settings).map_err(wrong)
     }
 }
 
@@ -326,7 +314,7 @@ impl ImageTable {
 }
 
 impl ColumnTable {
-    fn change(&self, plan: &mut ColumnPlan, table: &Table, file: &str) -> Result<()> {
+    fn change(&self, plan: &mut ColumnPlan, table: &Table) -> Result<()> {
         plan.components = self.components.unwrap_or(plan.components);
         plan.channels = self
             .channels
@@ -342,10 +330,8 @@ impl ColumnTable {
         let column = |wanted: &String| {
             let found = names.iter().position(|name| name == wanted);
             let missing = || {
-                mistake(format!(
-                    "{file}: groups: expected {}, got '{wanted}'",
-                    some_of(&names)
-                ))
+                let sentence = format!("groups: expected {}, got '{wanted}'", some_of(&names));
+                Error::new(ErrorKind::MissingColumn, sentence)
             };
             found.map(|column| column as u32).ok_or_else(missing)
         };
@@ -358,10 +344,10 @@ impl ColumnTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Column, ColumnKind, Layout, Shape};
+    use crate::layout::{Column, ColumnKind, ImageShape, Layout};
 
     fn image() -> Table {
-        let shape = Shape {
+        let shape = ImageShape {
             height: 4,
             width: 4,
             channels: 1,
@@ -394,8 +380,8 @@ mod tests {
         let error = Plan::parse(text, "p.toml")
             .and_then(|plan| plan.for_data(table))
             .unwrap_err();
-        assert!(crate::error::is_users(&error), "{error:#}");
-        format!("{error:#}")
+        assert!(error.is_user_error(), "{error}");
+        error.to_string()
     }
 
     #[test]

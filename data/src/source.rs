@@ -1,10 +1,9 @@
 //! Where bytes come from: a file, memory or standard input, with gzip undone on the way.
 //!
-//! A header can claim any size. What it claims is compared with what the file can hold ([`Input::justified`]), and
-//! memory is taken only as bytes really arrive.
+//! A header can claim any size. What it claims is compared with what the file can hold ([`ByteReader::justified`]), and
+//! memory is taken only as bytes arrive.
 
-use crate::error::{file_error, mistake};
-use anyhow::Result;
+use crate::error::{Error, ErrorKind, Result, file_error, read_error};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -12,20 +11,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One byte of a deflate stream stands for at most this many.
-pub const MOST_INFLATION: u64 = 1032;
+pub const MAX_INFLATION: u64 = 1032;
 
-/// Most bytes of a row of text. A row is held in memory, and without a bound a line that never ends would fill it.
+/// Maximum bytes of a row of text. A row is held in memory, and without a bound a line that never ends would fill it.
 pub const LONGEST_ROW: u64 = 64 << 20;
 
-/// What is said of a longer one.
-pub fn row_too_long() -> String {
-    format!(
-        "expected rows of at most {} MiB, got more",
-        LONGEST_ROW >> 20
-    )
+/// A row of text that is longer than this many bytes.
+pub fn row_too_long(max: u64) -> Error {
+    let expected = match max {
+        ..1_048_576 => format!("rows of at most {max} bytes"),
+        _ => format!("rows of at most {} MiB", max >> 20),
+    };
+    Error::expected(ErrorKind::RowTooLong, expected, "more")
 }
 
-/// What is read, and how to open it again.
+/// Where bytes come from, and how to open it again.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// A file.
@@ -52,17 +52,15 @@ impl Origin {
     }
 
     /// Starts reading.
-    pub fn open(&self) -> Result<Input> {
+    pub fn open(&self) -> Result<ByteReader> {
         let (reader, length): (Box<dyn BufRead + Send>, _) = match self {
             Self::File(path) => {
                 let fails = |error| file_error("read", path, error);
                 let file = File::open(path).map_err(fails)?;
                 let about = file.metadata().map_err(fails)?;
                 if about.is_dir() {
-                    return Err(mistake(format!(
-                        "cannot read {}: it is a folder",
-                        path.display()
-                    )));
+                    let error = std::io::ErrorKind::IsADirectory.into();
+                    return Err(file_error("read", path, error));
                 }
                 // A pipe does not say how much will come.
                 let length = if about.is_file() {
@@ -77,7 +75,7 @@ impl Origin {
             }
             Self::Stdin => (Box::new(BufReader::new(io::stdin())), u64::MAX),
         };
-        Input::new(self.name(), reader, length)
+        ByteReader::new(self.name(), reader, length)
     }
 
     /// The same bytes, but from where they can be read twice: a pipe is read into memory.
@@ -98,20 +96,20 @@ impl Origin {
 }
 
 /// Bytes being read, gzip already undone.
-pub struct Input {
+pub struct ByteReader {
     /// What messages call it.
     pub name: String,
-    /// The most bytes that can still come, by the size of the file.
+    /// The maximum of bytes that can still come, by the size of the file.
     pub justified: u64,
     reader: Box<dyn BufRead + Send>,
 }
 
-impl Input {
-    /// Looks at the first bytes and undoes gzip if it is that.
+impl ByteReader {
+    /// Undoes gzip, if the first bytes are those of gzip.
     pub fn new(name: String, mut reader: Box<dyn BufRead + Send>, length: u64) -> Result<Self> {
         let zipped = reader
             .fill_buf()
-            .map_err(|error| damaged(&name, error))?
+            .map_err(|error| read_error(&name, error))?
             .starts_with(&[0x1f, 0x8b]);
         if !zipped {
             return Ok(Self {
@@ -126,7 +124,7 @@ impl Input {
         ));
         Ok(Self {
             name,
-            justified: length.saturating_mul(MOST_INFLATION),
+            justified: length.saturating_mul(MAX_INFLATION),
             reader,
         })
     }
@@ -145,12 +143,11 @@ impl Input {
         buffer.clear();
         buffer.reserve(count.min(1 << 16));
         let read = (&mut self.reader).take(count as u64).read_to_end(buffer);
-        read.map_err(|error| damaged(&self.name, error))?;
+        read.map_err(|error| read_error(&self.name, error))?;
         if buffer.len() < count {
             let (name, got) = (&self.name, buffer.len());
-            return Err(mistake(format!(
-                "{name}: expected {count} bytes of {what}, but the file ends after {got}"
-            )));
+            let expected = format!("{count} bytes of {what}");
+            return Err(Error::expected(ErrorKind::Damaged, expected, got).in_file(name));
         }
         self.justified = self.justified.saturating_sub(count as u64);
         Ok(())
@@ -170,7 +167,7 @@ impl Input {
         let mut bytes = Vec::new();
         self.reader
             .read_to_end(&mut bytes)
-            .map_err(|error| damaged(&self.name, error))?;
+            .map_err(|error| read_error(&self.name, error))?;
         Ok(bytes)
     }
 
@@ -178,34 +175,21 @@ impl Input {
     pub fn peek(&mut self) -> Result<&[u8]> {
         self.reader
             .fill_buf()
-            .map_err(|error| damaged(&self.name, error))
+            .map_err(|error| read_error(&self.name, error))
     }
 
-    /// Checks that nothing follows. For gzip this is also where its checksum is looked at.
+    /// Checks that nothing follows. For gzip, this also compares the checksum.
     pub fn expect_end(&mut self, what: &str) -> Result<()> {
         if self.peek()?.is_empty() {
             return Ok(());
         }
-        Err(mistake(format!(
-            "{}: expected the file to end after {what}, but more follows",
-            self.name
-        )))
+        let expected = format!("the file to end after {what}");
+        Err(Error::expected(ErrorKind::Damaged, expected, "more").in_file(&self.name))
     }
 
     /// The reader itself.
     pub fn into_reader(self) -> Box<dyn BufRead + Send> {
         self.reader
-    }
-}
-
-/// An error while reading: bytes that make no sense are the file's fault, the rest is the machine's.
-pub fn damaged(name: &str, error: io::Error) -> anyhow::Error {
-    use io::ErrorKind::{InvalidData, InvalidInput, IsADirectory, UnexpectedEof};
-    match error.kind() {
-        InvalidData | InvalidInput | UnexpectedEof | IsADirectory => {
-            mistake(format!("{name}: damaged: {error}"))
-        }
-        _ => anyhow::Error::new(error).context(format!("cannot read {name}")),
     }
 }
 
@@ -252,16 +236,13 @@ mod tests {
     fn a_short_file_and_a_long_one() {
         let mut input = memory(b"abc").open().unwrap();
         let error = input.array::<4>("magic number").unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "test: expected 4 bytes of magic number, but the file ends after 3"
-        );
+        assert_eq!(error, "test: expected 4 bytes of magic number, got 3");
         let mut input = memory(b"abc").open().unwrap();
         input.array::<2>("x").unwrap();
         let error = input.expect_end("2 rows").unwrap_err().to_string();
         assert_eq!(
             error,
-            "test: expected the file to end after 2 rows, but more follows"
+            "test: expected the file to end after 2 rows, got more"
         );
     }
 
@@ -285,7 +266,7 @@ mod tests {
             error.to_string(),
             "cannot read no/such/file: there is no such file or folder"
         );
-        assert!(crate::error::is_users(&error));
+        assert!(error.is_user_error());
         let folder = tempfile::tempdir().unwrap();
         let error = Origin::File(folder.path().into()).open().err().unwrap();
         assert!(error.to_string().ends_with("it is a folder"));

@@ -1,11 +1,11 @@
-//! What a model needs to know of the data it learns from: kinds and names; and what is odd about them.
+//! What a model needs to know of the data it learns from: kinds and names; and what is suspicious about them.
 
-use crate::error::quoted;
+use crate::findings::{Finding, FindingKind};
 use crate::layout::{Column, ColumnKind, Layout, Table};
 use sumout::model::About;
 use sumout::structure::Kind;
 
-/// What every column of a table may be.
+/// The kind of every column of a table.
 pub fn kinds(layout: &Layout) -> Vec<Kind> {
     let kind = |column: Option<&Column>| match column.map(|column| &column.kind) {
         Some(ColumnKind::Categorical(names)) => Kind::Categorical(names.len() as u32),
@@ -16,106 +16,98 @@ pub fn kinds(layout: &Layout) -> Vec<Kind> {
         .collect()
 }
 
+/// Everything suspicious about a table, first what was found when it was read.
+pub fn findings(table: &Table) -> Vec<Finding> {
+    let mut findings = table.layout.findings.clone();
+    findings.extend(row_numbers(table));
+    if table.layout.shape.is_none() {
+        findings.extend(without_information(table));
+        findings.extend(outliers(table));
+    }
+    findings
+}
+
+/// The numbers of a column that are not missing.
+fn seen(table: &Table, column: usize) -> impl Iterator<Item = f32> {
+    let all = table.values.iter().skip(column);
+    let all = all.step_by(table.layout.width).copied();
+    all.filter(|x| !x.is_nan())
+}
+
 /// Columns that number the rows: nothing can be learned from them.
-pub fn counters(table: &Table) -> Vec<String> {
+fn row_numbers(table: &Table) -> Vec<Finding> {
     let layout = &table.layout;
     let counts = |&column: &usize| {
-        let cells = || table.values.iter().skip(column).step_by(layout.width);
+        let cells = table.values.iter().skip(column).step_by(layout.width);
         let first = f64::from(table.values[column]);
-        table.rows() > 20
-            && cells()
-                .enumerate()
-                .all(|(row, &x)| f64::from(x) == first + row as f64)
+        let expected = |(row, &x): (usize, &f32)| f64::from(x) == first + row as f64;
+        table.rows() > 20 && cells.enumerate().all(expected)
     };
-    let columns = (0..layout.columns.len())
-        .filter(counts)
-        .map(|column| layout.name(column));
-    let doubt = |name: String| {
-        format!(
-            "column '{name}' numbers the rows; --ignore {} leaves it out",
-            quoted(&name)
-        )
-    };
-    columns.map(doubt).collect()
+    let columns = (0..layout.columns.len()).filter(counts);
+    let finding = |column| Finding::new(layout.name(column), FindingKind::RowNumbers);
+    columns.map(finding).collect()
 }
 
 /// Columns whose numbers are too large for what distinguishes them, such as times in seconds, and columns of one value or
 /// none.
-pub fn coarse(table: &Table) -> Vec<String> {
-    const STEPS: f32 = 256.0; // that the range of a column should have
+fn without_information(table: &Table) -> Vec<Finding> {
     let (kinds, layout) = (kinds(&table.layout), &table.layout);
-    let mut found = Vec::new();
-    for column in (0..layout.width).filter(|_| layout.shape.is_none()) {
-        let seen = || {
-            table
-                .values
-                .iter()
-                .skip(column)
-                .step_by(layout.width)
-                .copied()
-                .filter(|x| !x.is_nan())
-        };
-        let (low, high) = (
-            seen().fold(f32::INFINITY, f32::min),
-            seen().fold(f32::NEG_INFINITY, f32::max),
-        );
-        let largest = low.abs().max(high.abs());
-        let (name, step) = (layout.name(column), largest.next_up() - largest);
-        if low > high {
-            found.push(format!(
-                "column '{name}' is known in no row that is learned from"
-            ));
-        } else if kinds[column] == Kind::Gaussian && step >= 1.0 && high - low < STEPS * step {
-            let hint = "subtract a constant from it first";
-            found.push(format!("column '{name}': numbers as large as {largest:?} are kept in steps of {step}; {hint}"));
-        } else if low == high && table.rows() > 1 {
-            let value = match layout.columns.get(column).map(|column| &column.kind) {
-                Some(ColumnKind::Categorical(names)) => format!("'{}'", names[low as usize]),
-                _ => format!("{low:?}"),
-            };
-            found.push(format!(
-                "column '{name}' is {value} wherever it is known: nothing can be learned from it"
-            ));
-        }
+    let finding = |column: usize| {
+        let what = little_information(table, column, kinds[column])?;
+        Some(Finding::new(layout.name(column), what))
+    };
+    (0..layout.width).filter_map(finding).collect()
+}
+
+fn little_information(table: &Table, column: usize, kind: Kind) -> Option<FindingKind> {
+    const STEPS: f32 = 256.0; // that the range of a column should have
+    let low = seen(table, column).fold(f32::INFINITY, f32::min);
+    let high = seen(table, column).fold(f32::NEG_INFINITY, f32::max);
+    let largest = low.abs().max(high.abs());
+    let step = largest.next_up() - largest;
+    if low > high {
+        return Some(FindingKind::NoValues);
     }
-    found
+    if kind == Kind::Gaussian && step >= 1.0 && high - low < STEPS * step {
+        return Some(FindingKind::Coarse { largest, step });
+    }
+    if low < high || table.rows() == 1 {
+        return None;
+    }
+    let value = match table.layout.columns.get(column).map(|column| &column.kind) {
+        Some(ColumnKind::Categorical(names)) => format!("'{}'", names[low as usize]),
+        _ => format!("{low:?}"),
+    };
+    Some(FindingKind::Constant { value })
 }
 
 /// Cells so far from all others that they spoil the scale of their columns.
-pub fn outliers(table: &Table) -> Vec<String> {
-    const FAR: f64 = 1000.0; // times the range of the middle half
+fn outliers(table: &Table) -> Vec<Finding> {
     let (kinds, layout) = (kinds(&table.layout), &table.layout);
-    let mut found = Vec::new();
-    for column in (0..layout.width)
-        .filter(|&column| layout.shape.is_none() && kinds[column] == Kind::Gaussian)
-    {
-        let mut seen: Vec<f32> = table
-            .values
-            .iter()
-            .skip(column)
-            .step_by(layout.width)
-            .copied()
-            .filter(|x| !x.is_nan())
-            .collect();
-        if seen.is_empty() {
-            continue;
-        }
-        seen.sort_by(f32::total_cmp);
-        let [low, middle, high] =
-            [1, 2, 3].map(|quarter| f64::from(seen[(seen.len() - 1) * quarter / 4]));
-        let far = |x: f32| (f64::from(x) - middle).abs() > FAR * (high - low);
-        let ends = seen.first().into_iter().chain(seen.last());
-        if let Some(end) = ends.copied().find(|&x| high > low && far(x)) {
-            let (name, hint) = (
-                layout.name(column),
-                "--na with the text of such a cell makes it missing",
-            );
-            found.push(format!(
-                "column '{name}': {end:?} is far from the rest and spoils the scale; {hint}"
-            ));
-        }
-    }
-    found
+    let finding = |column: usize| {
+        let value = outlier(seen(table, column).collect())?;
+        Some(Finding::new(
+            layout.name(column),
+            FindingKind::Outlier { value },
+        ))
+    };
+    let numeric = |&column: &usize| kinds[column] == Kind::Gaussian;
+    (0..layout.width)
+        .filter(numeric)
+        .filter_map(finding)
+        .collect()
+}
+
+/// The least or greatest number, if it is far from the middle half.
+fn outlier(mut seen: Vec<f32>) -> Option<f32> {
+    const FAR: f64 = 1000.0; // times the range of the middle half
+    let last = seen.len().checked_sub(1)?;
+    seen.sort_by(f32::total_cmp);
+    let [low, middle, high] = [1, 2, 3].map(|quarter| f64::from(seen[last * quarter / 4]));
+    let far = |x: &f32| (f64::from(*x) - middle).abs() > FAR * (high - low);
+    [seen[0], seen[last]]
+        .into_iter()
+        .find(|x| high > low && far(x))
 }
 
 /// Names of classes, columns and categories.
@@ -206,36 +198,35 @@ mod tests {
             values,
             labels: None,
         };
-        let said = outliers(&table);
-        assert!(counters(&table).is_empty());
+        let shown = |findings: Vec<Finding>| {
+            let texts = findings.iter().map(Finding::to_string);
+            texts.collect::<Vec<_>>()
+        };
+        let outlier = "column 'a': -3e38 is far from the rest and spoils the scale";
+        assert_eq!(shown(outliers(&table)), [outlier]);
+        assert!(row_numbers(&table).is_empty());
         let counted = (7..40).flat_map(|i| [i as f32, (i % 5) as f32]).collect();
         let table_of_two = Table {
             values: counted,
             ..table
         };
         assert_eq!(
-            counters(&table_of_two),
-            ["column 'a' numbers the rows; --ignore a leaves it out"]
+            shown(row_numbers(&table_of_two)),
+            ["column 'a' numbers the rows"]
         );
         let large = [1_700_000_000.0, 5.0, 1_700_000_128.0, 5.0].to_vec();
         let table_of_two = Table {
             values: large,
             ..table_of_two
         };
-        let (steps, one) = (
-            "1700000100.0 are kept in steps of 128",
-            "'constant' is 5.0 wherever it is known",
-        );
-        let coarse = coarse(&table_of_two);
+        let coarse = shown(without_information(&table_of_two));
         assert!(
-            coarse[0].contains(steps) && coarse[1].contains(one),
+            coarse[0].contains("1700000100.0 are kept in steps of 128"),
             "{coarse:?}"
         );
-        assert_eq!(
-            said,
-            [
-                "column 'a': -3e38 is far from the rest and spoils the scale; --na with the text of such a cell makes it missing"
-            ]
+        assert!(
+            coarse[1].contains("'constant' is 5.0 wherever it is known"),
+            "{coarse:?}"
         );
         let nothing = Table {
             values: vec![f32::NAN, 1.0, f32::NAN, 2.0],

@@ -43,9 +43,9 @@ fn remove(path: &Path) {
 
 /// A folder of our own that goes away with this value.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct ScratchFolder(PathBuf);
 
-impl Scratch {
+impl ScratchFolder {
     /// Makes it in the system's folder for temporary things.
     pub fn new() -> std::io::Result<Self> {
         let nanos = std::time::UNIX_EPOCH
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         remove(&self.0);
         ended(&self.0);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn scratch_goes_away() {
-        let scratch = Scratch::new().unwrap();
+        let scratch = ScratchFolder::new().unwrap();
         let path = scratch.path().to_owned();
         fs::write(path.join("file"), "x").unwrap();
         assert!(path.is_dir());

@@ -1,5 +1,5 @@
-//! Damaged and hostile files: no reader panics, takes more memory than the file justifies, or calls it anything but the
-//! user's mistake. And long files: memory does not grow with rows.
+//! Damaged and hostile files: no reader panics, takes more memory than the file justifies, or calls it anything but a
+//! user's error. And long files: memory does not grow with rows.
 
 use flate2::{Compression, write::GzEncoder};
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
-use sumout_data::error::is_users;
 use sumout_data::formats::idx;
-use sumout_data::layout::{Keep, Layout, Request, Rows};
+use sumout_data::layout::{Keep, Layout, ReadOptions, RowStream, Table};
+use sumout_data::{Result, open};
 
 /// The system's memory, with a note of how much is taken, the most ever taken, and the largest piece.
 struct Counting;
@@ -96,31 +96,39 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Reads the file in every way; anything but numbers or a mistake is told.
+/// Opens a file as it is, or for a model.
+fn opened(path: &Path, options: &ReadOptions, model: Option<&Layout>) -> Result<RowStream> {
+    let data = open(path.to_str().unwrap(), options)?;
+    match model {
+        Some(model) => data.fitted_to(model),
+        None => data.rows(),
+    }
+}
+
+fn table_for(path: &Path, model: Option<&Layout>, target: Option<&str>) -> Result<Table> {
+    let options = ReadOptions {
+        target: target.map(str::to_owned),
+        ..ReadOptions::default()
+    };
+    opened(path, &options, model)?.collect_table()
+}
+
+/// Reads the file in every way; anything but numbers or a user's error fails.
 fn read(path: &Path) {
-    let input = path.to_str().unwrap();
+    let input = path.display();
     let model = Layout::unnamed(4, None);
-    for request in [
-        Request::default(),
-        Request {
-            model: Some(model),
-            target: Some("c".into()),
-            ..Request::default()
-        },
-    ] {
-        let read = catch_unwind(AssertUnwindSafe(|| {
-            sumout_data::open(input, &request).and_then(Rows::collect_table)
-        }));
+    for (model, target) in [(None, None), (Some(&model), Some("c"))] {
+        let read = catch_unwind(AssertUnwindSafe(|| table_for(path, model, target)));
         match read {
             Ok(Ok(table)) => assert!(table.values.iter().all(|x| !x.is_infinite())),
-            Ok(Err(error)) => assert!(is_users(&error), "{error:#}"),
+            Ok(Err(error)) => assert!(error.is_user_error(), "{error}"),
             Err(_) => panic!("a reader panicked on {input}: {:?}", fs::read(path)),
         }
     }
 }
 
 #[test]
-fn damaged_files_are_mistakes() {
+fn damaged_files_are_user_errors() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     for (name, sound) in files() {
@@ -154,7 +162,7 @@ fn damaged_files_are_mistakes() {
 }
 
 #[test]
-fn noise_is_a_mistake() {
+fn noise_is_a_user_error() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let mut state = 1u64;
@@ -181,10 +189,14 @@ fn noise_is_a_mistake() {
 }
 
 /// The most memory taken while all rows pass, beyond what was taken before.
-fn passing(path: &Path, request: &Request, rows: usize) -> usize {
+fn passing(path: &Path, keep: Keep, model: Option<&Layout>, rows: usize) -> usize {
     let before = TAKEN.load(Relaxed);
     MOST.store(before, Relaxed);
-    let opened = sumout_data::open(path.to_str().unwrap(), request).unwrap();
+    let options = ReadOptions {
+        keep,
+        ..ReadOptions::default()
+    };
+    let opened = opened(path, &options, model).unwrap();
     let width = opened.layout.width;
     let seen: usize = opened
         .map(|chunk| chunk.unwrap().values.len() / width)
@@ -210,7 +222,7 @@ fn memory_does_not_grow_with_rows() {
     };
     let rows = 60_000; // 15 MB, 61 MB as f32
     for (name, fortran) in [("c.npy", "False"), ("f.npy", "True")] {
-        let taken = passing(&npy(name, fortran, rows), &Request::default(), rows);
+        let taken = passing(&npy(name, fortran, rows), Keep::Nothing, None, rows);
         assert!(taken < 24 << 20, "{name}: {taken}");
     }
     let path = folder.path().join("a.idx.gz");
@@ -219,7 +231,7 @@ fn memory_does_not_grow_with_rows() {
         zip(&idx::encode(&[30_000, 16, 16], &vec![3; 30_000 * 256])),
     )
     .unwrap();
-    let taken = passing(&path, &Request::default(), 30_000);
+    let taken = passing(&path, Keep::Nothing, None, 30_000);
     assert!(taken < 24 << 20, "idx: {taken}");
     let rows = 40_000; // of 20 cells: 3.2 MB as f32
     let names: Vec<String> = (0..20).map(|i| format!("n{i}")).collect();
@@ -238,24 +250,11 @@ fn memory_does_not_grow_with_rows() {
         out.write_all(header.as_bytes()).unwrap();
         (0..rows).for_each(|_| out.write_all(line.as_bytes()).unwrap());
         drop(out);
-        let first = passing(&path, &Request::default(), rows);
-        let layout = sumout_data::open(path.to_str().unwrap(), &Request::default())
-            .unwrap()
-            .layout;
-        let for_model = Request {
-            model: Some(layout),
-            ..Request::default()
-        };
-        let again = passing(&path, &for_model, rows);
+        let first = passing(&path, Keep::Nothing, None, rows);
+        let layout = opened(&path, &ReadOptions::default(), None).unwrap().layout;
+        let again = passing(&path, Keep::Nothing, Some(&layout), rows);
         assert!(first.max(again) < 2 << 20, "{name}: {first} {again}");
-        let kept = passing(
-            &path,
-            &Request {
-                keep: Keep::All,
-                ..for_model
-            },
-            rows,
-        ); // 40 MB if all were held
+        let kept = passing(&path, Keep::All, Some(&layout), rows); // 40 MB if all were held
         assert!(kept < 10 << 20, "{name}: {kept}");
     }
 }
@@ -271,7 +270,7 @@ fn inflated(path: &Path, parts: &[(&str, u8, u64)]) {
 }
 
 #[test]
-fn a_line_that_never_ends_is_a_mistake() {
+fn a_line_that_never_ends_is_a_user_error() {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
     let says = |name: &str, parts: &[(&str, u8, u64)]| {
@@ -279,16 +278,10 @@ fn a_line_that_never_ends_is_a_mistake() {
         inflated(&path, parts);
         let before = TAKEN.load(Relaxed);
         MOST.store(before, Relaxed);
-        let request = Request {
-            model: Some(Layout::unnamed(2, None)),
-            ..Request::default()
-        };
-        let error = sumout_data::open(path.to_str().unwrap(), &request)
-            .and_then(Rows::collect_table)
-            .unwrap_err();
+        let error = table_for(&path, Some(&Layout::unnamed(2, None)), None).unwrap_err();
         let taken = MOST.load(Relaxed) - before;
         assert!(taken < 300 << 20, "{name}: {taken}");
-        assert!(is_users(&error));
+        assert!(error.is_user_error());
         error
             .to_string()
             .replace(&format!("{}/", folder.path().display()), "")
@@ -330,13 +323,7 @@ fn rows_may_be_wide() {
     ] {
         let path = folder.path().join(name);
         inflated(&path, &rows);
-        let request = Request {
-            model: Some(Layout::unnamed(2, None)),
-            ..Request::default()
-        };
-        let table = sumout_data::open(path.to_str().unwrap(), &request)
-            .and_then(Rows::collect_table)
-            .unwrap();
+        let table = table_for(&path, Some(&Layout::unnamed(2, None)), None).unwrap();
         assert_eq!(table.values, [1.0, 2.0, 3.0, 4.0], "{name}");
     }
 }

@@ -219,7 +219,7 @@ impl ResultFile {
             .runs
             .sort_by(|a, b| (&a.row, a.seed).cmp(&(&b.row, b.seed)));
         let text = serde_json::to_string_pretty(&*record)? + "\n";
-        model_files::save(&self.path, text.as_bytes())
+        Ok(model_files::save(&self.path, text.as_bytes())?)
     }
 
     /// A file of this experiment beside the results.
@@ -234,7 +234,10 @@ impl ResultFile {
 
     /// Saves a model beside the results; it stays out of the repository.
     pub fn save_model(&self, model: &[u8]) -> Result<()> {
-        model_files::save(&self.path.with_extension("sumout"), model)
+        Ok(model_files::save(
+            &self.path.with_extension("sumout"),
+            model,
+        )?)
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {

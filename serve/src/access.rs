@@ -1,26 +1,26 @@
-//! Who may ask: the host name, the origin and the token of a request; and the headers that every answer carries.
+//! Who may use the service: the host name, the origin and the token of a request; and the headers that every answer carries.
 
 use crate::problem::Problem;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::net::IpAddr;
 
-/// What is let through.
+/// Which requests are let through.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct Access {
     /// Whether only this machine can reach the service. Then a page of another site must not get here through the
     /// browser of someone on this machine, not even by a name that points to 127.0.0.1.
     pub loopback: bool,
-    /// Other names under which the service may be asked for.
+    /// Other host names of the service.
     pub hosts: Vec<String>,
-    /// What clients must know.
+    /// The bearer token that clients must send.
     pub token: Option<String>,
 }
 
-/// Paths that need no token: whether it lives, and the page, which asks for one.
+/// Paths that need no token: the health check, and the page, which asks for one.
 const OPEN: [&str; 4] = ["/healthz", "/", "/app.js", "/style.css"];
 
-impl Gate {
-    /// Says why a request may not pass.
+impl Access {
+    /// The problem of a request that may not pass.
     pub fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let forbidden = |what: String| Err(Problem::new(StatusCode::FORBIDDEN, what));
         let host = headers
@@ -83,7 +83,7 @@ fn is_authorised(headers: &HeaderMap, token: &str) -> bool {
     scheme.eq_ignore_ascii_case(b"bearer ") & same(given.trim_ascii(), token.as_bytes())
 }
 
-/// Compares without saying by its time how much is right.
+/// Compares in a time that does not depend on how much is right.
 fn same(given: &[u8], token: &[u8]) -> bool {
     let mut differs = given.len() ^ token.len();
     for (i, byte) in given.iter().enumerate() {
@@ -117,18 +117,19 @@ pub fn harden(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
-    fn status(gate: &Gate, method: &Method, path: &str, headers: &[(HeaderName, &str)]) -> u16 {
+    fn status(access: &Access, method: &Method, path: &str, headers: &[(HeaderName, &str)]) -> u16 {
         let headers = headers
             .iter()
             .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
             .collect();
-        gate.check(method, &path.parse().unwrap(), &headers)
+        access
+            .check(method, &path.parse().unwrap(), &headers)
             .map_or_else(|problem| problem.status.as_u16(), |()| 200)
     }
 
     #[test]
     fn only_names_of_this_machine() {
-        let gate = Gate {
+        let access = Access {
             loopback: true,
             hosts: vec!["box.lan".into()],
             token: None,
@@ -145,14 +146,14 @@ mod tests {
             ("", 403),
         ] {
             assert_eq!(
-                status(&gate, &Method::GET, "/", &[(header::HOST, host)]),
+                status(&access, &Method::GET, "/", &[(header::HOST, host)]),
                 expected,
                 "{host}"
             );
         }
-        let open = Gate {
+        let open = Access {
             loopback: false,
-            ..gate
+            ..access
         };
         assert_eq!(
             status(&open, &Method::GET, "/", &[(header::HOST, "anything")]),
@@ -162,14 +163,14 @@ mod tests {
 
     #[test]
     fn only_pages_of_this_service() {
-        let gate = Gate {
+        let access = Access {
             loopback: true,
             hosts: vec![],
             token: None,
         };
         let post = |origin| {
             let headers = [(header::HOST, "localhost:7878"), (header::ORIGIN, origin)];
-            status(&gate, &Method::POST, "/v1/predict", &headers)
+            status(&access, &Method::POST, "/v1/predict", &headers)
         };
         assert_eq!(
             (
@@ -188,13 +189,19 @@ mod tests {
 
     #[test]
     fn a_token_is_asked_for() {
-        let gate = Gate {
+        let access = Access {
             loopback: false,
             hosts: vec![],
             token: Some("secret".into()),
         };
-        let get =
-            |path, token| status(&gate, &Method::GET, path, &[(header::AUTHORIZATION, token)]);
+        let get = |path, token| {
+            status(
+                &access,
+                &Method::GET,
+                path,
+                &[(header::AUTHORIZATION, token)],
+            )
+        };
         assert_eq!(
             (
                 get("/v1/models", "Bearer secret"),

@@ -1,42 +1,53 @@
 //! Models as a service over HTTP, with a page to try them on.
 //!
-//! Modules stand in the order in which they use each other: what problems look like, limits, logs, what a model's
-//! columns take, formats in and out, the worker of a model, models, access, endpoints, routes, connections.
+//! ```text
+//! connection ─ listen ─ routes ─ access ─ endpoints ─┬─ formats: rows in ─► worker of a model ─► answers: rows out
+//!                                                    └─ registry: the models
+//! ```
+//!
+//! Modules stand in the order in which they use each other: problems, limits, logs, formats in and out, what a node
+//! stands for, the worker of a model, models, access, what endpoints share, endpoints, routes, connections.
 
+#[cfg(test)]
+mod fixtures;
 pub mod problem;
 pub mod limits;
 pub mod log;
 pub mod metrics;
-pub mod columns;
 pub mod spool;
+pub mod bodies;
 pub mod formats;
+pub mod answer_rows;
 pub mod answers;
+pub mod nodes;
 pub mod worker;
+pub mod summary;
 pub mod registry;
 pub mod access;
 pub mod openapi;
+pub mod app;
 pub mod endpoints;
 pub mod routes;
 pub mod listen;
 
-use access::Gate;
+use access::Access;
 use anyhow::{Context, Result};
+use app::App;
 use limits::{Limits, STREAMS};
-use log::{Level, Log};
+use log::{Log, LogLevel};
 use metrics::Metrics;
-use registry::Shelf;
-use routes::App;
+use registry::Registry;
 use serde_json::json;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use sumout_data::error::mistake;
+use sumout_data::{Error, ErrorKind};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// What is served, where, and to whom.
+/// What is served, where, and who may use it.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServeOptions {
     /// Model files; NAME=FILE gives one another name than its file has.
     pub models: Vec<String>,
     /// Where to listen; port 0 takes any that is free.
@@ -50,34 +61,34 @@ pub struct Options {
     /// Other host names under which this machine may be reached.
     pub allow_host: Vec<String>,
     /// What is logged.
-    pub log: Level,
-    /// How much one client may ask for.
+    pub log: LogLevel,
+    /// Limits of a request.
     pub limits: Limits,
 }
 
 /// Serves until `stop` is true, and finishes what is under way. The first line on `out` says where.
-pub fn run(options: &Options, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
+pub fn run(options: &ServeOptions, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
     let metrics: Arc<Metrics> = Arc::default();
     let log = Arc::new(Log::new(options.log));
-    let shelf = Arc::new(Shelf::new(
+    let registry = Arc::new(Registry::new(
         &options.models,
         options.examples.clone(),
         options.limits,
         metrics.clone(),
     )?);
     if options.reload {
-        let (shelf, log) = (shelf.clone(), log.clone());
-        std::thread::spawn(move || shelf.watch(&log));
+        let (registry, log) = (registry.clone(), log.clone());
+        std::thread::spawn(move || registry.watch(&log));
     }
-    let gate = Arc::new(Gate {
+    let access = Arc::new(Access {
         loopback: options.listen.ip().is_loopback(),
         hosts: options.allow_host.clone(),
         token: options.token.clone(),
     });
     let streams = Arc::new(Semaphore::new(STREAMS));
     let app = App {
-        shelf: shelf.clone(),
-        gate,
+        registry: registry.clone(),
+        access,
         limits: options.limits,
         metrics,
         log: log.clone(),
@@ -90,24 +101,26 @@ pub fn run(options: &Options, out: &mut impl Write, stop: fn() -> bool) -> Resul
         .build()?;
     let served = runtime.block_on(async {
         let listener = TcpListener::bind(options.listen).await;
-        let listener = listener
-            .map_err(|error| mistake(format!("cannot listen on {}: {error}", options.listen)))?;
+        let listener = listener.map_err(|error| {
+            let sentence = format!("cannot listen on {}: {error}", options.listen);
+            Error::new(ErrorKind::Argument, sentence)
+        })?;
         let address = listener.local_addr().context("cannot listen")?;
         log.event(
             "listening",
-            json!({ "address": address.to_string(), "models": shelf.names() }),
+            json!({ "address": address.to_string(), "models": registry.names() }),
         );
         writeln!(
             out,
             "serving {} on http://{address}  (open it in a browser; Ctrl-C ends it)",
-            shelf.names().join(", ")
+            registry.names().join(", ")
         )?;
         out.flush()?;
         let served = listen::serve(listener, routes::router(app), stop).await;
         log.event("stopped", json!({}));
         served
     });
-    // Threads that still compute for clients who have left are not waited for.
+    // Threads that still compute for clients that have left are not waited for.
     runtime.shutdown_background();
     std::thread::sleep(std::time::Duration::from_millis(20)); // for the last line of the log
     served

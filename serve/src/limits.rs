@@ -1,4 +1,4 @@
-//! How much one client may ask for.
+//! Limits of a request and of the service.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ pub struct Limits {
 /// Streams at once: each has a thread.
 pub const STREAMS: usize = 8;
 
-/// Sampled completions of one row.
-pub const MOST_DRAWS: usize = 16;
+/// Maximum of sampled completions of one row.
+pub const MAX_DRAWS: usize = 16;
 
-/// Rows that one question may sample.
-pub const MOST_SAMPLES: usize = 1000;
+/// Maximum of rows that one request may sample.
+pub const MAX_SAMPLES: usize = 1000;
 
 /// Connections at once, below the 1,024 files that many systems allow; the next ones wait in the system's queue.
 pub const CONNECTIONS: usize = 900;

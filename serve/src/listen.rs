@@ -56,14 +56,14 @@ async fn accept(
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, permit)),
         Err(_) => {
-            // A client that left at once, or no file descriptors: the latter needs time.
+            // A client that left at once, or no file descriptors: the latter takes time.
             tokio::time::sleep(Duration::from_millis(20)).await;
             None
         }
     }
 }
 
-/// Returns when someone asks the program to end.
+/// Returns when the program is to end.
 async fn stopped(stop: fn() -> bool) {
     while !stop() {
         tokio::time::sleep(Duration::from_millis(50)).await;

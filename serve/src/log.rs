@@ -1,5 +1,5 @@
-//! Structured logs: a JSON object a line on standard error. A thread of its own writes them, so that nobody who stops
-//! reading can stop the service; lines that it cannot keep up with are counted and dropped.
+//! Structured logs: one JSON object per line on standard error. A separate thread writes them, so that a reader that
+//! stops cannot stop the service; lines that cannot be written in time are counted and dropped.
 
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum LogLevel {
     /// Every request
     All,
     /// Start, stop, reloads, and requests that failed
@@ -21,14 +21,14 @@ pub enum Level {
 /// Where lines go.
 #[derive(Debug)]
 pub struct Log {
-    level: Level,
+    level: LogLevel,
     lines: SyncSender<String>,
     dropped: AtomicU64,
 }
 
 impl Log {
     /// Starts the thread.
-    pub fn new(level: Level) -> Self {
+    pub fn new(level: LogLevel) -> Self {
         let (lines, receiver) = mpsc::sync_channel(1024);
         std::thread::spawn(move || write(&receiver));
         Self {
@@ -40,7 +40,7 @@ impl Log {
 
     /// An event of the service.
     pub fn event(&self, event: &str, mut fields: Value) {
-        if self.level == Level::None {
+        if self.level == LogLevel::None {
             return;
         }
         if let Some(map) = fields.as_object_mut() {
@@ -52,7 +52,7 @@ impl Log {
 
     /// A request that was answered.
     pub fn request(&self, method: &str, path: &str, status: u16, seconds: f64, rows: u64) {
-        if self.level == Level::All || (self.level == Level::Problems && status >= 400) {
+        if self.level == LogLevel::All || (self.level == LogLevel::Problems && status >= 400) {
             let milliseconds = (seconds * 1e5).round() / 100.0;
             let fields = json!({ "method": method, "path": path, "status": status, "milliseconds": milliseconds, "rows": rows });
             self.event("request", fields);

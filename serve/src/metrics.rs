@@ -121,19 +121,8 @@ impl Metrics {
 
     /// The page; `waiting` names the models and how many questions wait for each.
     pub fn page(&self, waiting: &[(String, usize)], dropped_lines: u64) -> String {
-        let mut text =
-            "# HELP sumout_requests_total Requests answered.\n# TYPE sumout_requests_total counter\n".to_owned();
-        for (route, counts) in ROUTES.iter().zip(&self.requests) {
-            for (kind, count) in counts.iter().enumerate() {
-                let (count, kind) = (count.load(Relaxed), kind + 1);
-                if count > 0 {
-                    let _ = writeln!(
-                        text,
-                        "sumout_requests_total{{route=\"{route}\",status=\"{kind}xx\"}} {count}"
-                    );
-                }
-            }
-        }
+        let mut text = String::new();
+        self.write_requests(&mut text);
         self.seconds.write(
             "sumout_request_seconds",
             "From the head of a request to its answer.",
@@ -144,57 +133,78 @@ impl Metrics {
             "Rows that the engine was given at once.",
             &mut text,
         );
-        let _ = writeln!(
-            text,
-            "# HELP sumout_waiting Questions waiting for a model.\n# TYPE sumout_waiting gauge"
-        );
-        for (model, count) in waiting {
-            let name = model
-                .replace('\\', "\\\\")
-                .replace('"', "\\\"")
-                .replace('\n', "\\n");
-            let _ = writeln!(text, "sumout_waiting{{model=\"{name}\"}} {count}");
-        }
+        write_waiting(waiting, &mut text);
         let active = self.active.load(Relaxed);
         let _ = writeln!(
             text,
             "# HELP sumout_active Requests under way.\n# TYPE sumout_active gauge\nsumout_active {active}"
         );
+        self.write_counters(dropped_lines, &mut text);
+        text
+    }
+
+    fn write_requests(&self, text: &mut String) {
+        text.push_str("# HELP sumout_requests_total Requests answered.\n");
+        text.push_str("# TYPE sumout_requests_total counter\n");
+        for (route, counts) in ROUTES.iter().zip(&self.requests) {
+            for (kind, count) in (1..).zip(counts) {
+                let count = count.load(Relaxed);
+                if count > 0 {
+                    let _ = writeln!(
+                        text,
+                        "sumout_requests_total{{route=\"{route}\",status=\"{kind}xx\"}} {count}"
+                    );
+                }
+            }
+        }
+    }
+
+    fn write_counters(&self, dropped_lines: u64, text: &mut String) {
         let [good, bad] = &self.reloads;
-        let counters = [
-            (
-                "sumout_rows_total",
-                "Rows answered.",
-                self.rows.load(Relaxed),
-            ),
-            (
-                "sumout_shed_total",
-                "Questions that found the queue full.",
-                self.shed.load(Relaxed),
-            ),
-            (
-                "sumout_reloads_total",
-                "Models loaded again.",
-                good.load(Relaxed),
-            ),
-            (
-                "sumout_reloads_failed_total",
-                "Files that could not be loaded.",
-                bad.load(Relaxed),
-            ),
-            (
-                "sumout_log_lines_dropped_total",
-                "Log lines nobody read in time.",
-                dropped_lines,
-            ),
-        ];
-        for (name, help, value) in counters {
+        let mut counter = |name: &str, help: &str, value: u64| {
             let _ = writeln!(
                 text,
                 "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
             );
-        }
-        text
+        };
+        counter(
+            "sumout_rows_total",
+            "Rows answered.",
+            self.rows.load(Relaxed),
+        );
+        let shed = self.shed.load(Relaxed);
+        counter(
+            "sumout_shed_total",
+            "Questions that found the queue full.",
+            shed,
+        );
+        counter(
+            "sumout_reloads_total",
+            "Models loaded again.",
+            good.load(Relaxed),
+        );
+        let failed = bad.load(Relaxed);
+        counter(
+            "sumout_reloads_failed_total",
+            "Files that could not be loaded.",
+            failed,
+        );
+        let help = "Log lines nobody read in time.";
+        counter("sumout_log_lines_dropped_total", help, dropped_lines);
+    }
+}
+
+fn write_waiting(waiting: &[(String, usize)], text: &mut String) {
+    let _ = writeln!(
+        text,
+        "# HELP sumout_waiting Questions waiting for a model.\n# TYPE sumout_waiting gauge"
+    );
+    for (model, count) in waiting {
+        let name = model
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
+        let _ = writeln!(text, "sumout_waiting{{model=\"{name}\"}} {count}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The description of the API, with the models that are served filled in.
 
-use crate::registry::Live;
+use crate::registry::ServedModel;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 const TEMPLATE: &str = include_str!("openapi.json");
 
 /// The document.
-pub fn document(models: &[Arc<Live>]) -> Value {
+pub fn document(models: &[Arc<ServedModel>]) -> Value {
     let mut document: Value = serde_json::from_str(TEMPLATE).unwrap_or_default(); // a test reads it
     document["info"]["version"] = json!(env!("CARGO_PKG_VERSION"));
     let schemas = &mut document["components"]["schemas"];
@@ -38,8 +38,8 @@ pub fn document(models: &[Arc<Live>]) -> Value {
 }
 
 /// A row of one model: a list of its cells, or an object of named ones.
-fn row(live: &Live) -> Value {
-    let columns = &live.columns;
+fn row(live: &ServedModel) -> Value {
+    let columns = &live.encoder;
     let width = columns.width();
     let cell = |column: usize| match columns.categories(column) {
         Some(names) => {

@@ -1,13 +1,14 @@
-//! What a client is told when a request cannot be answered: a status, and one sentence that says what and where.
+//! Why a request cannot be answered: a status, and one sentence that says what and where.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use sumout_data::ErrorKind;
 
 /// Why a request was not answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// 4xx for the client's doing, 503 for too much of it at once, 500 for ours.
+    /// 4xx for errors of the client, 503 for too many requests at once, 500 for errors of the service.
     pub status: StatusCode,
     /// What was expected and what came.
     pub message: String,
@@ -22,7 +23,7 @@ impl Problem {
         }
     }
 
-    /// A request that makes no sense.
+    /// A request that cannot be understood.
     pub fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
@@ -49,6 +50,16 @@ impl From<sumout::Error> for Problem {
     }
 }
 
+/// Bad rows are the client's error; rows that are too long are beyond a limit.
+impl From<sumout_data::Error> for Problem {
+    fn from(error: sumout_data::Error) -> Self {
+        match error.kind() {
+            ErrorKind::RowTooLong => Self::large(error.to_string()),
+            _ => Self::bad(error.to_string()),
+        }
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = json!({ "error": self.message }).to_string();
@@ -68,7 +79,7 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // What is left of the body is not worth reading.
+        // The rest of the body need not be read.
         if matches!(
             self.status,
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT

@@ -1,86 +1,18 @@
-//! A body as it arrives, read by a thread, and answers put by until the last row has been looked at.
+//! Answers are kept until the last row has been read.
 //!
-//! A client may be told of a bad row 90,000 only as long as its status has not been sent, and most clients read nothing
-//! before they have sent everything. So answers wait: in memory while they are few, then in a file without a name.
+//! A bad row 90,000 can be reported only while the status has not been sent, and most clients read nothing before they
+//! have sent everything. So answers wait: in memory while they are few, then in a file without a name.
 
 use crate::problem::Problem;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
-use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
-use tokio::sync::mpsc::Receiver;
 
 /// Answers beyond this go to a file.
 const IN_MEMORY: usize = 1 << 20;
-
-/// The bytes of a body, at most so many for each row or batch.
-pub struct Incoming {
-    pieces: Receiver<Bytes>,
-    piece: Bytes,
-    most: usize,
-    held: Rc<Cell<usize>>,
-}
-
-/// Lets a reader of rows say that it has finished one.
-#[derive(Clone)]
-pub struct Held(Rc<Cell<usize>>);
-
-impl Held {
-    /// What has been read so far is no longer held.
-    pub fn release(&self) {
-        self.0.set(0);
-    }
-}
-
-impl Incoming {
-    /// Reads what is sent, of which at most `most` bytes may be held at once.
-    pub fn new(pieces: Receiver<Bytes>, most: usize) -> (Self, Held) {
-        let held = Rc::new(Cell::new(0));
-        (
-            Self {
-                pieces,
-                piece: Bytes::new(),
-                most,
-                held: held.clone(),
-            },
-            Held(held),
-        )
-    }
-}
-
-impl Read for Incoming {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.pieces.blocking_recv() {
-                Some(piece) => self.piece = piece,
-                None => return Ok(0),
-            }
-        }
-        let count = buffer.len().min(self.piece.len());
-        buffer[..count].copy_from_slice(&self.piece.split_to(count));
-        self.held.set(self.held.get() + count);
-        if self.held.get() > self.most {
-            let message = format!(
-                "expected rows or batches of at most {} bytes, got more",
-                self.most
-            );
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-        }
-        Ok(count)
-    }
-}
-
-/// A problem while reading: too large, or not what it should be.
-pub fn unreadable(error: &io::Error) -> Problem {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => Problem::large(error.to_string()),
-        _ => Problem::bad(error.to_string()),
-    }
-}
 
 /// A problem while an answer is written: too large, or a disk that is full.
 pub fn unwritable(error: &io::Error) -> Problem {
@@ -90,22 +22,22 @@ pub fn unwritable(error: &io::Error) -> Problem {
     }
 }
 
-/// Answers that wait, at most so many bytes.
+/// Answers that wait.
 pub struct Spool {
     memory: Vec<u8>,
     file: Option<File>,
     length: u64,
-    most: u64,
+    max_bytes: u64,
 }
 
 impl Spool {
-    /// An empty one.
-    pub fn new(most: u64) -> Self {
+    /// No answers yet; at most `max_bytes` of them.
+    pub fn new(max_bytes: u64) -> Self {
         Self {
             memory: Vec::new(),
             file: None,
             length: 0,
-            most,
+            max_bytes,
         }
     }
 
@@ -141,10 +73,10 @@ fn nameless() -> io::Result<File> {
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len() as u64;
-        if self.length > self.most {
+        if self.length > self.max_bytes {
             let message = format!(
                 "the answer: expected at most {} bytes, got more; ask about fewer rows",
-                self.most
+                self.max_bytes
             );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
@@ -222,34 +154,6 @@ mod tests {
         let mut spool = Spool::new(5);
         assert_eq!(
             spool.write_all(b"123456").unwrap_err().kind(),
-            io::ErrorKind::FileTooLarge
-        );
-    }
-
-    #[test]
-    fn rows_are_held_only_so_far() {
-        let (sender, receiver) = tokio::sync::mpsc::channel(4);
-        for piece in ["abc", "", "defg"] {
-            sender.blocking_send(Bytes::from(piece)).unwrap();
-        }
-        drop(sender);
-        let (mut incoming, held) = Incoming::new(receiver, 5);
-        let mut buffer = [0; 3];
-        assert_eq!(incoming.read(&mut buffer).unwrap(), 3);
-        held.release();
-        assert_eq!(
-            (
-                incoming.read(&mut buffer).unwrap(),
-                incoming.read(&mut buffer).unwrap()
-            ),
-            (3, 1)
-        );
-        assert_eq!(incoming.read(&mut buffer).unwrap(), 0);
-        let (sender, receiver) = tokio::sync::mpsc::channel(4);
-        sender.blocking_send(Bytes::from("abcdef")).unwrap();
-        let (mut incoming, _) = Incoming::new(receiver, 5);
-        assert_eq!(
-            incoming.read(&mut [0; 9]).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge
         );
     }

@@ -1,19 +1,18 @@
-//! A model at work: questions wait in a queue, one thread takes all that can be answered together, and answers them.
+//! The worker of a model: questions wait in a queue; one thread takes all that can be answered together, and answers them.
 //!
-//! Nothing waits for company: a batch is what has come while the one before was computed, so it is one row when there is
-//! little to do and hundreds when there is much. A queue that is full refuses at once, which costs next to nothing.
+//! No question waits for others: a batch is what has come while the batch before was computed, so it is one row when there
+//! is little to do and hundreds when there is much. A full queue refuses at once, which costs almost nothing.
 
-use crate::endpoints::neurons;
-use crate::endpoints::neurons::{Ask, View};
 use crate::metrics::Metrics;
+use crate::nodes::{self, ChannelView, NodeQuestion};
 use crate::problem::Problem;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use sumout::Predictor;
 use sumout::queries::How;
 use sumout::structure::Kind;
+use sumout::{Predictor, Rows};
 use tokio::sync::oneshot;
 
 /// Rows that are answered together.
@@ -28,9 +27,9 @@ pub enum Question {
     Fill {
         /// With what.
         how: How,
-        /// Supposing this class.
+        /// Given this class.
         class: Option<usize>,
-        /// Of draws.
+        /// Seed of the samples.
         seed: u64,
     },
     /// New rows.
@@ -39,15 +38,15 @@ pub enum Question {
         count: usize,
         /// Of this class.
         class: Option<usize>,
-        /// Of the draws.
+        /// Seed of the samples.
         seed: u64,
     },
     /// What a node stands for.
-    Explain(Ask),
+    Explain(NodeQuestion),
 }
 
 impl Question {
-    /// Whether rows of several clients may be asked about at once: the answer to a row depends on that row alone.
+    /// Whether rows of several clients can be answered together: the answer to a row depends on that row alone.
     fn is_shared(&self) -> bool {
         matches!(
             self,
@@ -69,11 +68,11 @@ pub enum Answer {
     Filled(Vec<f32>, Option<Vec<f32>>),
     /// (count, width), and the class of each.
     Samples(Vec<f32>, Vec<usize>),
-    /// Neurons of a node.
-    Neurons(Vec<View>),
+    /// Channels of a node.
+    Channels(Vec<ChannelView>),
 }
 
-/// Where an answer will be.
+/// Receives an answer.
 pub type Reply = oneshot::Receiver<Result<Answer, Problem>>;
 
 struct Job {
@@ -83,19 +82,19 @@ struct Job {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     jobs: VecDeque<Job>,
     closed: bool,
 }
 
 #[derive(Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -138,28 +137,28 @@ impl Queue {
 }
 
 /// A model and its thread, which ends when this is dropped and nothing waits any more.
-pub struct Engine {
+pub struct Worker {
     queue: Arc<Queue>,
-    most: usize,
+    max_waiting: usize,
     metrics: Arc<Metrics>,
 }
 
-impl Engine {
-    /// Starts the thread; at most `most` questions wait.
+impl Worker {
+    /// Starts the thread; at most `max_waiting` questions wait.
     pub fn start(
         predictor: Predictor,
-        most: usize,
+        max_waiting: usize,
         metrics: Arc<Metrics>,
     ) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let (theirs, counted) = (queue.clone(), metrics.clone());
         let work = move || work(predictor, &theirs, &counted);
         std::thread::Builder::new()
-            .name("engine".into())
+            .name("worker".into())
             .spawn(work)?;
         Ok(Self {
             queue,
-            most,
+            max_waiting,
             metrics,
         })
     }
@@ -168,7 +167,7 @@ impl Engine {
     pub fn ask(&self, question: Question, rows: Vec<f32>) -> Result<Reply, Problem> {
         let (reply, receiver) = oneshot::channel();
         let mut state = self.queue.lock();
-        if state.jobs.len() >= self.most {
+        if state.jobs.len() >= self.max_waiting {
             self.metrics.shed.fetch_add(1, Relaxed);
             return Err(Problem::busy(
                 "too many questions are waiting for this model; try again in a moment",
@@ -190,7 +189,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for Worker {
     fn drop(&mut self) {
         self.queue.lock().closed = true;
         self.queue.changed.notify_one();
@@ -200,7 +199,7 @@ impl Drop for Engine {
 fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
     let width = predictor.model().structure.width();
     while let Some(mut jobs) = queue.take(width) {
-        jobs.retain(|job| !job.reply.is_closed()); // those who hung up need no answer
+        jobs.retain(|job| !job.reply.is_closed()); // clients that hung up need no answer
         let Some(first) = jobs.first_mut() else {
             continue;
         };
@@ -241,55 +240,55 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
 fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Result<Answer, Problem> {
     let rows = predictor.model().rows(rows)?;
     Ok(match question {
-        Question::Score => {
-            let scores = predictor.score(rows)?;
-            Answer::Scores(scores.posterior.into_vec(), scores.log_marginal)
-        }
-        Question::Fill {
-            how: How::Mean,
-            class,
-            ..
-        } => {
-            let imputed = predictor.impute_mean(rows, *class)?;
-            let structure = &predictor.model().structure;
-            let width = structure.width();
-            // A category has none; pixels are numbers.
-            let number = |column: usize| {
-                structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian
-            };
-            let deviation = |(at, variance): (usize, &f32)| {
-                if number(at % width) {
-                    variance.sqrt()
-                } else {
-                    f32::NAN
-                }
-            };
-            let variance = imputed.variance.as_slice().iter();
-            let deviations = variance.enumerate().map(deviation).collect();
-            Answer::Filled(imputed.mean.into_vec(), Some(deviations))
-        }
-        Question::Fill {
-            how: How::Mode,
-            class,
-            ..
-        } => Answer::Filled(predictor.impute_mode(rows, *class)?.into_vec(), None),
-        Question::Fill {
-            how: How::Sample,
-            class,
-            seed,
-        } => Answer::Filled(
-            predictor.sample_given(rows, *class, *seed)?.into_vec(),
-            None,
-        ),
+        Question::Score => score(predictor, rows)?,
+        Question::Fill { how, class, seed } => match how {
+            How::Mean => fill_with_mean(predictor, rows, *class)?,
+            How::Mode => Answer::Filled(predictor.impute_mode(rows, *class)?.into_vec(), None),
+            How::Sample => {
+                let samples = predictor.sample_given(rows, *class, *seed)?;
+                Answer::Filled(samples.into_vec(), None)
+            }
+        },
         Question::Sample { count, class, seed } => {
             let samples = predictor.sample(*count, *class, *seed)?;
             Answer::Samples(samples.rows.into_vec(), samples.classes)
         }
-        Question::Explain(ask) => Answer::Neurons(neurons::explain(predictor, ask)?),
+        Question::Explain(question) => Answer::Channels(nodes::explain(predictor, question)?),
     })
 }
 
-/// One answer to several clients, who sent so many rows each.
+fn score(predictor: &mut Predictor, rows: Rows<'_>) -> Result<Answer, Problem> {
+    let scores = predictor.score(rows)?;
+    Ok(Answer::Scores(
+        scores.posterior.into_vec(),
+        scores.log_marginal,
+    ))
+}
+
+/// Means with their standard deviations. A category has none; pixels are numbers.
+fn fill_with_mean(
+    predictor: &mut Predictor,
+    rows: Rows<'_>,
+    class: Option<usize>,
+) -> Result<Answer, Problem> {
+    let imputed = predictor.impute_mean(rows, class)?;
+    let structure = &predictor.model().structure;
+    let width = structure.width();
+    let is_number =
+        |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
+    let deviation = |(at, variance): (usize, &f32)| {
+        if is_number(at % width) {
+            variance.sqrt()
+        } else {
+            f32::NAN
+        }
+    };
+    let variance = imputed.variance.as_slice().iter();
+    let deviation = variance.enumerate().map(deviation).collect();
+    Ok(Answer::Filled(imputed.mean.into_vec(), Some(deviation)))
+}
+
+/// One answer to several clients, who sent this many rows each.
 fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
     if sizes.len() == 1 {
         return vec![answer];
@@ -318,12 +317,12 @@ fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::pets;
+    use crate::fixtures::pets;
 
     const HOLE: f32 = f32::NAN;
 
-    fn engine(most: usize) -> Engine {
-        Engine::start(Predictor::new(pets()).unwrap(), most, Arc::default()).unwrap()
+    fn worker(most: usize) -> Worker {
+        Worker::start(Predictor::new(pets()).unwrap(), most, Arc::default()).unwrap()
     }
 
     fn scores(reply: Reply) -> (Vec<f64>, Vec<f64>) {
@@ -341,9 +340,9 @@ mod tests {
                 .collect()
         };
         let mut alone = Predictor::new(pets()).unwrap();
-        let engine = engine(1000);
+        let worker = worker(1000);
         let replies: Vec<Reply> = (0..50)
-            .map(|i| engine.ask(Question::Score, rows(i)).unwrap())
+            .map(|i| worker.ask(Question::Score, rows(i)).unwrap())
             .collect();
         for (i, reply) in replies.into_iter().enumerate() {
             let (posterior, log_likelihood) = scores(reply);
@@ -414,15 +413,15 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_and_a_dropped_one_finishes() {
-        let engine = engine(2);
-        let many = vec![HOLE; 4 * 4000]; // to answer them takes longer than to ask fifty times
+        let worker = worker(2);
+        let many = vec![HOLE; 4 * 4000]; // answering takes longer than asking fifty times
         let replies: Vec<_> = (0..50)
-            .map(|_| engine.ask(Question::Score, many.clone()))
+            .map(|_| worker.ask(Question::Score, many.clone()))
             .collect();
         let refused = replies.iter().filter(|reply| reply.is_err()).count();
         assert!(refused > 0 && refused < 50, "{refused}");
-        assert_eq!(engine.metrics.shed.load(Relaxed), refused as u64);
-        drop(engine);
+        assert_eq!(worker.metrics.shed.load(Relaxed), refused as u64);
+        drop(worker);
         for reply in replies.into_iter().flatten() {
             assert_eq!(scores(reply).1.len(), 4000);
         }
@@ -430,8 +429,8 @@ mod tests {
 
     #[test]
     fn bad_rows_are_an_error_and_the_thread_lives_on() {
-        let engine = engine(10);
-        let problem = engine
+        let worker = worker(10);
+        let problem = worker
             .ask(Question::Score, vec![f32::INFINITY, HOLE, HOLE, HOLE])
             .unwrap();
         assert_eq!(
@@ -444,7 +443,7 @@ mod tests {
             400
         );
         assert_eq!(
-            scores(engine.ask(Question::Score, vec![HOLE; 4]).unwrap())
+            scores(worker.ask(Question::Score, vec![HOLE; 4]).unwrap())
                 .1
                 .len(),
             1

@@ -2,6 +2,7 @@
 //! limit.
 
 use crate::options::device::DeviceArgs;
+use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -16,7 +17,6 @@ use sumout::random::{Purpose, Stream};
 use sumout::recipes::{Preset, preset};
 use sumout::training::Data;
 use sumout::{Device, Model, Precision, Settings, Trainer};
-use sumout_data::error::mistake;
 
 /// Measure how fast this machine trains and scores a preset
 ///
@@ -97,7 +97,7 @@ fn widened(args: &Args) -> Result<Preset> {
 
 fn check(args: &Args) -> Result<()> {
     if !(1..=65536).contains(&args.batch) || args.rounds == 0 || args.steps == 0 {
-        return Err(mistake(
+        return Err(user_error(
             "expected a batch from 1 to 65536 rows, and at least one round of one step",
         ));
     }

@@ -1,5 +1,7 @@
 //! `sumout data`: lists data sets and downloads them.
 
+use crate::terminal::download_progress::{DownloadBar, place, words};
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,7 +11,7 @@ use sumout_data::catalog::download::Ways;
 use sumout_data::catalog::sets as catalog;
 use sumout_data::catalog::sets::SETS;
 use sumout_data::digits;
-use sumout_data::error::{file_error, mistake};
+use sumout_data::error::file_error;
 
 /// Prints a line for every data set.
 pub fn list(out: &mut impl Write) -> Result<()> {
@@ -29,7 +31,7 @@ pub fn list(out: &mut impl Write) -> Result<()> {
     )?;
     for set in SETS {
         let place =
-            download::on_this_machine(set).map_or("not on this machine", |(_, place)| place);
+            download::on_this_machine(set).map_or("not on this machine", |(_, at)| place(at));
         let (train, test) = set.rows;
         writeln!(
             out,
@@ -59,13 +61,18 @@ pub fn get(
             .into_iter()
             .chain(SETS.iter().map(|set| set.name))
             .collect();
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "data set: expected {}, got '{name}'",
             names.join(", ")
         )));
     };
-    let mut print = |line: &str| drop(writeln!(log, "{line}")); // a line that cannot be written does not matter
-    let folder = download::get(set, to, &Ways::usual(set), &mut print)?;
+    let mut bar = DownloadBar::default();
+    let folder = download::get(set, to, &Ways::usual(set), &mut |step| {
+        bar.step(&step);
+        if let Some(line) = words(set.name, &step) {
+            let _ = writeln!(log, "{line}"); // a line that cannot be written does not matter
+        }
+    })?;
     writeln!(out, "{}", folder.display())?;
     Ok(())
 }

@@ -1,14 +1,15 @@
 //! `sumout demo`: a minute of training, a table, and a page. It needs nothing but this program.
 
 use crate::demo::{comparison, recipe, training};
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use sumout::Predictor;
 use sumout_data::atomic_file::Staged;
-use sumout_data::error::{file_error, mistake};
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::error::file_error;
+use sumout_data::layout::{ReadOptions, Split, Table};
 use sumout_data::{digits, model_files};
 use sumout_report::{accuracy, gallery, page, readme_picture};
 
@@ -80,21 +81,21 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
 /// Makes the folder, and checks that it can be written to, before a minute of training.
 fn prepare(folder: &Path, report: &Path) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "cannot make the folder {}: there is a file of that name",
             folder.display()
         )));
     }
     fs::create_dir_all(folder).map_err(|error| file_error("make the folder", folder, error))?;
-    Staged::create(report).map(drop)
+    Ok(Staged::create(report).map(drop)?)
 }
 
 fn read(split: Split) -> Result<Table> {
-    let request = Request {
+    let request = ReadOptions {
         split,
-        ..Request::default()
+        ..ReadOptions::default()
     };
-    sumout_data::read(digits::NAME, &request)
+    Ok(sumout_data::read(digits::NAME, &request)?)
 }
 
 /// Keeps the first images only.

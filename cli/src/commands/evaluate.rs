@@ -3,6 +3,7 @@
 use crate::options::device::DeviceArgs;
 use crate::options::input::Input;
 use crate::terminal::far_rows::FarRows;
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -11,7 +12,6 @@ use sumout::Model;
 use sumout::masks::{Grid, Missing};
 use sumout::queries::{Ensemble, Scores, shifts};
 use sumout::{Predictor, Rows};
-use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep};
 use sumout_data::model_files;
 use sumout_data::model_files::layout_of;
@@ -85,7 +85,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let outcomes: Vec<Outcome> = kinds.map(|(m, tally)| tally.outcome(m)).collect();
     if outcomes[0].n == 0 {
         let data = &args.input.data;
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "{data}: expected at least one row, got none"
         )));
     }
@@ -113,7 +113,7 @@ fn check_members(members: &[Member<'_>]) -> Result<()> {
             && member.model().structure.classes == members[0].model().structure.classes;
         if !same {
             let (path, first) = (member.path.display(), members[0].path.display());
-            return Err(mistake(format!(
+            return Err(user_error(format!(
                 "{path}: expected a model of the same columns and classes as {first}"
             )));
         }
@@ -125,7 +125,7 @@ fn check_members(members: &[Member<'_>]) -> Result<()> {
 fn check_missing(args: &Args, model: &Model) -> Result<()> {
     for missing in &args.missing {
         if matches!(missing, Missing::Squares { .. }) && model.structure.frame.is_none() {
-            return Err(mistake(format!(
+            return Err(user_error(format!(
                 "--missing {missing}: expected a model of images, got one of a table"
             )));
         }
@@ -147,7 +147,9 @@ fn check_shifts(args: &Args, model: &Model) -> Result<()> {
         "0 for a model of a table".to_owned()
     };
     let got = args.shifts;
-    Err(mistake(format!("--shifts: expected {expected}, got {got}")))
+    Err(user_error(format!(
+        "--shifts: expected {expected}, got {got}"
+    )))
 }
 
 /// The grid of pixels that a row is; a table is a grid of one row.

@@ -74,5 +74,5 @@ pub fn run(args: &Args) -> Result<()> {
     let layout = layout_of(predictor.model());
     let mut out = Output::create(&args.out.out, format, fields_of(&layout), layout.image())?;
     out.numbers(rows.as_slice())?;
-    out.finish()
+    Ok(out.finish()?)
 }

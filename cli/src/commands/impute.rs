@@ -4,6 +4,7 @@
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Drawn, Input};
 use crate::options::open_model::OpenModel;
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -12,7 +13,6 @@ use sumout::random::seed_at;
 use sumout::structure::Kind;
 use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::error::mistake;
 use sumout_data::layout::{Chunk, Keep, Layout};
 use sumout_data::output::{Output, OutputFormat, fields_of};
 
@@ -98,15 +98,16 @@ fn check_variance_file(args: &Args) -> Result<()> {
         return Ok(());
     };
     if variance == "-" && args.out.out == "-" {
-        return Err(mistake(
+        return Err(user_error(
             "--variance -: --out uses standard output already; give one of them a file",
         ));
     }
     let (data, labels) = (&args.input.data, args.input.labels_file());
-    check_apart(
+    let model = args.model.to_string_lossy();
+    Ok(check_apart(
         variance,
-        &[data, labels, &args.model.to_string_lossy(), &args.out.out],
-    )
+        &[data, labels, &model, &args.out.out],
+    )?)
 }
 
 /// The output, and the file of variances if there is one.
@@ -141,15 +142,15 @@ impl FilledOutput {
             let values: Vec<Value<'_>> = self.cells.iter().map(value).collect();
             self.out.row(&values)?;
         }
-        match &mut self.variances {
-            Some(out) => out.numbers(&filled.variances),
-            None => Ok(()),
+        if let Some(out) = &mut self.variances {
+            out.numbers(&filled.variances)?;
         }
+        Ok(())
     }
 
     fn finish(self) -> Result<()> {
         self.variances.map_or(Ok(()), Output::finish)?;
-        self.out.finish()
+        Ok(self.out.finish()?)
     }
 }
 
@@ -157,7 +158,7 @@ impl FilledOutput {
 fn create_variances(path: &str, layout: &Layout) -> Result<Output> {
     let number = |field: Field| Field::new(field.name, FieldKind::Single);
     let fields = fields_of(layout).into_iter().map(number).collect();
-    Output::create(path, OutputFormat::of(path)?, fields, None)
+    Ok(Output::create(path, OutputFormat::of(path)?, fields, None)?)
 }
 
 /// A column of the output.
@@ -274,7 +275,7 @@ fn variances(predictor: &mut Predictor, rows: &[f32], class: Option<usize>) -> R
 /// Fills the rows of one class at a time, and puts them back in their places.
 fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Result<Filled> {
     let Some(labels) = &chunk.labels else {
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "--given-labels: expected labels in {}, got none",
             args.input.data
         )));

@@ -1,5 +1,6 @@
 //! `sumout inspect`: the contents of a model file or of a preset.
 
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use serde_json::Value;
 use std::io::Write;
@@ -7,7 +8,6 @@ use std::path::Path;
 use sumout::Model;
 use sumout::recipes::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
-use sumout_data::error::mistake;
 use sumout_data::layout::some_of;
 use sumout_data::model_files;
 
@@ -33,7 +33,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     }
     let Some((name, about)) = PRESETS.iter().find(|(name, _)| name == subject) else {
         let presets = PRESETS.map(|(name, _)| name).join(", ");
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "expected a model file or a preset ({presets}), got '{subject}'"
         )));
     };

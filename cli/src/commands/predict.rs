@@ -63,9 +63,10 @@ pub fn run(args: &Args) -> Result<()> {
     }
     far.warn();
     match out {
-        Some(out) => out.finish(),
-        None => create(predictor.model(), false)?.finish(), // no rows: a head without rows
+        Some(out) => out.finish()?,
+        None => create(predictor.model(), false)?.finish()?, // no rows: a head without rows
     }
+    Ok(())
 }
 
 /// The cells of a row: columns that are kept, the name of its file, then the answers.

@@ -61,5 +61,5 @@ pub fn run(args: &Args) -> Result<()> {
             out.row(&row)?;
         }
     }
-    out.finish()
+    Ok(out.finish()?)
 }

@@ -1,16 +1,17 @@
 //! `sumout serve`: models as an HTTP service, with a web page.
 
 use crate::terminal::interrupt;
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use clap::ValueEnum;
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use sumout_data::error::{file_error, mistake};
+use sumout_data::error::file_error;
 use sumout_serve::limits::Limits;
-use sumout_serve::log::Level;
-use sumout_serve::{Options, run as serve};
+use sumout_serve::log::LogLevel;
+use sumout_serve::{ServeOptions, run as serve};
 
 /// Where `sumout demo` writes its model.
 const DEMO: &str = "sumout-demo/model.sumout";
@@ -101,7 +102,7 @@ impl LimitArgs {
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let token = token(args.token_file.as_deref())?;
     if !args.listen.ip().is_loopback() && token.is_none() {
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "anyone who can reach {} could use it: give a token in SUMOUT_TOKEN or --token-file",
             args.listen
         )));
@@ -112,11 +113,11 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         args.models.clone()
     };
     let log = match args.log {
-        LogArg::All => Level::All,
-        LogArg::Problems => Level::Problems,
-        LogArg::None => Level::None,
+        LogArg::All => LogLevel::All,
+        LogArg::Problems => LogLevel::Problems,
+        LogArg::None => LogLevel::None,
     };
-    let options = Options {
+    let options = ServeOptions {
         models,
         listen: args.listen,
         reload: args.reload,
@@ -135,7 +136,7 @@ fn demo_model() -> Result<String> {
     if Path::new(DEMO).is_file() {
         return Ok(format!("digits={DEMO}"));
     }
-    Err(mistake(format!(
+    Err(user_error(format!(
         "expected a model file; `sumout demo` trains one in a minute and writes it to {DEMO}, \
          where `sumout serve` finds it"
     )))
@@ -153,7 +154,7 @@ fn token(file: Option<&Path>) -> Result<Option<String>> {
             .map(|token| token.trim().to_owned()),
     };
     match token {
-        Some(token) if !is_strong(&token) => Err(mistake(
+        Some(token) if !is_strong(&token) => Err(user_error(
             "expected a token of at least 16 letters, digits or signs",
         )),
         token => Ok(token),

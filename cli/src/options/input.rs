@@ -1,36 +1,40 @@
 //! Where rows and labels come from: the arguments that commands share.
 
+use crate::terminal::hints::warning;
+use crate::terminal::user_error::{user_error, warn};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::io::Write;
 use sumout::Model;
-use sumout_data::error::mistake;
-use sumout_data::layout::some_of;
-use sumout_data::layout::{Chunk, ColumnKind, Keep, Layout, Request, Rows, Split};
+use sumout_data::error::{At, Place};
+use sumout_data::layout::{
+    Chunk, ColumnKind, Keep, Layout, ReadOptions, RowStream, Split, Table, some_of,
+};
 use sumout_data::model_files::layout_of;
+use sumout_data::{Error, ErrorKind};
 
 /// One half of a data set that comes in two.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Half {
-    /// To learn from
+    /// To train on
     Train,
-    /// To be judged by
+    /// To test with
     Test,
 }
 
-/// What becomes of a name that the model does not know.
+/// How to treat a category or class that the model does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unseen {
-    /// A mistake
+    /// As an error
     Error,
-    /// Missing
+    /// As missing
     Missing,
 }
 
-/// Where rows that are made go, and how what is random in them is drawn.
+/// Where new rows go, and the seed of their random numbers.
 #[derive(Debug, clap::Args)]
 pub struct Drawn {
-    /// Seed of the draws
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
@@ -52,24 +56,19 @@ pub struct KeepArgs {
 impl KeepArgs {
     /// For the reader.
     pub fn keep(&self) -> Keep {
-        match self.keep_all {
-            true => Keep::All,
-            false if self.keep.is_empty() => Keep::Nothing,
-            false => {
-                let mut seen = std::collections::HashSet::new();
-                Keep::Named(
-                    self.keep
-                        .iter()
-                        .filter(|name| seen.insert(*name))
-                        .cloned()
-                        .collect(),
-                )
-            }
+        if self.keep_all {
+            return Keep::All;
         }
+        if self.keep.is_empty() {
+            return Keep::Nothing;
+        }
+        let mut seen = std::collections::HashSet::new();
+        let names = self.keep.iter().filter(|name| seen.insert(*name));
+        Keep::Named(names.cloned().collect())
     }
 }
 
-/// Rows to be asked about.
+/// Where rows come from.
 #[derive(Debug, clap::Args)]
 pub struct Input {
     /// A file (IDX, NPY, NPZ, CSV, JSON lines, Parquet, PNG; gzip where usual), a folder of PNGs, the name of a data set,
@@ -88,7 +87,7 @@ pub struct Input {
     /// A cell with this text is missing too, such as `?` or -999; may be given many times. A model remembers it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub na: Vec<String>,
-    /// What a category or class is that the model has never met
+    /// How to treat a category or class not seen in training
     #[arg(long, value_enum, default_value_t = Unseen::Error)]
     pub unseen: Unseen,
     /// Which half of a data set that comes in two [default: train for `sumout train`, else test]
@@ -102,75 +101,65 @@ impl Input {
         self.labels.as_deref().unwrap_or_default()
     }
 
-    /// What the reader is asked for.
-    pub fn request(&self, split: Split, model: Option<Layout>) -> Request {
+    /// How the data are read.
+    pub fn options(&self, split: Split) -> ReadOptions {
         let split = match self.split {
             Some(Half::Train) => Split::Train,
             Some(Half::Test) => Split::Test,
             None => split,
         };
-        Request {
+        ReadOptions {
             split,
             target: self.target.clone(),
             no_header: self.no_header,
             na: self.na.clone(),
             unseen_missing: self.unseen == Unseen::Missing,
-            model,
-            ..Request::default()
+            ..ReadOptions::default()
         }
     }
 
-    /// Opens the rows for a model without looking at their labels; says on standard error which columns are not used.
-    pub fn open_unlabelled(&self, model: &Model, keep: Keep) -> Result<Rows> {
+    /// Opens the rows for a model without their labels; prints which columns are not used.
+    pub fn open_unlabelled(&self, model: &Model, keep: Keep) -> Result<RowStream> {
         let named = matches!(keep, Keep::Named(_));
-        let request = self.request(Split::Test, Some(layout_of(model)));
-        let mut rows = sumout_data::open(
-            &self.data,
-            &Request {
-                no_labels: true,
-                keep,
-                ..request
-            },
-        )?;
+        let options = ReadOptions {
+            no_labels: true,
+            keep,
+            ..self.options(Split::Test)
+        };
+        let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
         if named && rows.layout.kept.is_empty() {
-            return Err(mistake(format!(
-                "--keep: expected a table with names, got {}",
-                self.data
-            )));
+            let message = format!("--keep: expected a table with names, got {}", self.data);
+            return Err(user_error(message));
         }
         say_ignored(&rows.layout);
-        Ok(Rows::new(rows.layout.clone(), move || {
-            let chunk = rows.next().transpose()?;
-            Ok(chunk.map(|chunk| Chunk {
+        Ok(each_chunk(rows, |chunk| {
+            warn_of(&chunk);
+            Ok(Chunk {
                 labels: None,
                 ..chunk
-            }))
+            })
         }))
     }
 
-    /// Opens the rows for a model, with their labels; says on standard error which columns are not used.
-    pub fn open(&self, model: &Model, keep: Keep) -> Result<Rows> {
-        let request = self.request(Split::Test, Some(layout_of(model)));
-        let mut rows =
-            self.with_labels(sumout_data::open(&self.data, &Request { keep, ..request })?)?;
+    /// Opens the rows for a model, with their labels; prints which columns are not used.
+    pub fn open(&self, model: &Model, keep: Keep) -> Result<RowStream> {
+        let options = ReadOptions {
+            keep,
+            ..self.options(Split::Test)
+        };
+        let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
+        let rows = self.with_labels(rows)?;
         say_ignored(&rows.layout);
         let (data, last) = (self.data.clone(), model.structure.classes as i64 - 1);
-        Ok(Rows::new(rows.layout.clone(), move || {
-            let chunk = rows.next().transpose()?;
-            let mut labels = chunk
-                .iter()
-                .flat_map(|chunk| chunk.labels.iter().flatten().zip(chunk.first..));
-            if let Some((label, row)) = labels.find(|(label, _)| **label > last) {
-                return Err(mistake(format!(
-                    "{data} row {row}: expected a label from 0 to {last}, got {label}"
-                )));
-            }
+        Ok(each_chunk(rows, move |chunk| {
+            warn_of(&chunk);
+            check_labels(&chunk, last, &data)?;
             Ok(chunk)
         }))
     }
 
     /// Adds the labels of the other file, if there is one.
-    pub fn with_labels(&self, mut rows: Rows) -> Result<Rows> {
+    pub fn with_labels(&self, mut rows: RowStream) -> Result<RowStream> {
         let Some(path) = &self.labels else {
             return Ok(rows);
         };
@@ -178,21 +167,12 @@ impl Input {
         let (labels, names) = read_labels(path, &layout.classes, self.unseen)?;
         layout.classes = names;
         let (path, mut seen) = (path.clone(), 0);
-        Ok(Rows::new(layout, move || {
+        Ok(RowStream::new(rows.name.clone(), layout, move || {
             let next = rows.next().transpose()?;
             let width = rows.layout.width;
             let count = next.as_ref().map_or(0, |chunk| chunk.values.len() / width);
-            if seen + count > labels.len() || (next.is_none() && seen != labels.len()) {
-                let expected = if next.is_none() {
-                    format!("{seen}")
-                } else {
-                    format!("at least {}", seen + count)
-                };
-                let got = labels.len();
-                return Err(mistake(format!(
-                    "{path}: expected {expected} labels, one for each row, got {got}"
-                )));
-            }
+            check_count(labels.len(), seen + count, next.is_none())
+                .map_err(|error| error.in_file(&path))?;
             let mine = labels[seen..seen + count].to_vec();
             seen += count;
             Ok(next.map(|chunk| Chunk {
@@ -203,7 +183,62 @@ impl Input {
     }
 }
 
-/// Says which columns of the data are left out. Nobody listening is no reason to stop.
+/// The same rows, each chunk changed or refused on its way.
+fn each_chunk(
+    mut rows: RowStream,
+    mut change: impl FnMut(Chunk) -> sumout_data::Result<Chunk> + Send + 'static,
+) -> RowStream {
+    let (name, layout) = (rows.name.clone(), rows.layout.clone());
+    RowStream::new(name, layout, move || {
+        let chunk = rows.next().transpose()?;
+        chunk.map(&mut change).transpose()
+    })
+}
+
+/// An error if a label is beyond the last class.
+fn check_labels(chunk: &Chunk, last: i64, data: &str) -> sumout_data::Result<()> {
+    let mut labels = chunk.labels.iter().flatten().zip(chunk.first..);
+    let Some((label, row)) = labels.find(|(label, _)| **label > last) else {
+        return Ok(());
+    };
+    let expected = format!("a label from 0 to {last}");
+    Err(Error::expected(ErrorKind::NotAClass, expected, label).at(place(data, row)))
+}
+
+/// An error if there are fewer labels than rows so far, or not as many as rows at the end.
+fn check_count(labels: usize, rows: usize, is_end: bool) -> sumout_data::Result<()> {
+    if rows <= labels && (!is_end || rows == labels) {
+        return Ok(());
+    }
+    let at_least = if is_end { "" } else { "at least " };
+    let expected = format!("{at_least}{rows} labels, one for each row");
+    Err(Error::expected(ErrorKind::Labels, expected, labels))
+}
+
+/// Where a row is; `row` is counted from 0, as people do not.
+fn place(file: &str, row: usize) -> Place<'_> {
+    Place {
+        file,
+        at: At::Row(row as u64 + 1),
+    }
+}
+
+fn warn_of(chunk: &Chunk) {
+    chunk
+        .findings
+        .iter()
+        .for_each(|finding| warn(&warning(finding)));
+}
+
+/// Warns of what was found while rows were read.
+pub fn warn_of_findings(layout: &Layout) {
+    layout
+        .findings
+        .iter()
+        .for_each(|finding| warn(&warning(finding)));
+}
+
+/// Prints which columns of the data are left out; write errors are ignored.
 pub fn say_ignored(layout: &Layout) {
     if !layout.ignored.is_empty() {
         let _ = writeln!(std::io::stderr(), "not used: {}", some_of(&layout.ignored));
@@ -212,51 +247,59 @@ pub fn say_ignored(layout: &Layout) {
 
 /// The labels of a file of one column, and the names of the classes; −1 is missing.
 fn read_labels(path: &str, classes: &[String], unseen: Unseen) -> Result<(Vec<i64>, Vec<String>)> {
-    let table = sumout_data::read(path, &Request::default())?;
+    let table = sumout_data::read(path, &ReadOptions::default())?;
     if table.layout.width != 1 {
-        let got = table.layout.width;
-        return Err(mistake(format!(
-            "{path}: expected one label for each row, got {got} numbers"
-        )));
+        let got = format!("{} numbers", table.layout.width);
+        let error = Error::expected(ErrorKind::Labels, "one label for each row", got);
+        return Err(error.in_file(path).into());
     }
-    let (found, names) = match table.layout.columns.first().map(|column| &column.kind) {
-        Some(ColumnKind::Categorical(names)) if classes.is_empty() => {
-            (names.clone(), names.clone())
-        }
-        Some(ColumnKind::Categorical(names)) => (names.clone(), classes.to_vec()),
-        _ => (Vec::new(), classes.to_vec()),
-    };
+    let found = names_in(&table);
+    let names = if classes.is_empty() { &found } else { classes };
     let label = |(row, &value): (usize, &f32)| {
-        if value.is_nan() || (found.is_empty() && value == -1.0) {
-            return Ok(-1);
-        }
-        let name = found
-            .get(value as usize)
-            .cloned()
-            .unwrap_or_else(|| value.to_string());
-        if let Some(class) = names.iter().position(|known| *known == name) {
-            return Ok(class as i64);
-        }
-        if names.is_empty() && value >= 0.0 && value.fract() == 0.0 {
-            return Ok(value as i64);
-        }
-        if unseen == Unseen::Missing && !names.is_empty() {
-            return Ok(-1);
-        }
-        let expected = if names.is_empty() {
-            "a class (0, 1, …) or -1 for missing".into()
-        } else {
-            some_of(&names)
-        };
-        Err(mistake(format!(
-            "{path} row {row}: expected {expected}, got '{name}'"
-        )))
+        let label = label_of(value, &found, names, unseen);
+        label.map_err(|error| error.at(place(path, row)))
     };
-    let labels = table
-        .values
-        .iter()
-        .enumerate()
-        .map(label)
-        .collect::<Result<_>>()?;
-    Ok((labels, names))
+    let labels = table.values.iter().enumerate().map(label);
+    let labels = labels.collect::<sumout_data::Result<_>>()?;
+    Ok((labels, names.to_vec()))
+}
+
+/// The names in a table of one column; none if it holds numbers.
+fn names_in(table: &Table) -> Vec<String> {
+    match table.layout.columns.first().map(|column| &column.kind) {
+        Some(ColumnKind::Categorical(names)) => names.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The class of a value, which is the number of a name in `found` if there are any; `names` are the classes.
+fn label_of(
+    value: f32,
+    found: &[String],
+    names: &[String],
+    unseen: Unseen,
+) -> sumout_data::Result<i64> {
+    if value.is_nan() || (found.is_empty() && value == -1.0) {
+        return Ok(-1);
+    }
+    let name = found.get(value as usize).cloned();
+    let name = name.unwrap_or_else(|| value.to_string());
+    if let Some(class) = names.iter().position(|known| *known == name) {
+        return Ok(class as i64);
+    }
+    if names.is_empty() && value >= 0.0 && value.fract() == 0.0 {
+        return Ok(value as i64);
+    }
+    if unseen == Unseen::Missing && !names.is_empty() {
+        return Ok(-1);
+    }
+    if names.is_empty() {
+        let expected = "a class (0, 1, …) or -1 for missing";
+        return Err(Error::unexpected(ErrorKind::NotAClass, expected, name));
+    }
+    Err(Error::unexpected(
+        ErrorKind::UnknownClass,
+        some_of(names),
+        name,
+    ))
 }

@@ -28,7 +28,7 @@ impl OpenModel {
 
     /// The number of a class, if one is named.
     pub fn class(&self, name: Option<&String>) -> Result<Option<usize>> {
-        name.map(|name| class_of(self.predictor.model(), name))
-            .transpose()
+        let class = name.map(|name| class_of(self.predictor.model(), name));
+        Ok(class.transpose()?)
     }
 }

@@ -1,7 +1,7 @@
 //! A warning about rows that are too unlike the training data.
 
+use crate::terminal::user_error::warn;
 use sumout::queries::Scores;
-use sumout_data::error::say;
 use sumout_data::model_files::TOO_FAR;
 
 /// Counts rows that are too unlike the training data to be classified.
@@ -26,7 +26,7 @@ impl FarRows {
     /// Prints a warning if there was such a row.
     pub fn warn(&self) {
         if let Some(warning) = self.warning() {
-            say(&warning);
+            warn(&warning);
         }
     }
 

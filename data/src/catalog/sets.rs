@@ -33,14 +33,14 @@ pub struct NpmPackage {
 
 /// A data set.
 #[derive(Clone, Copy, Debug)]
-pub struct DataSet {
-    /// What `data get` and `--data` call it.
+pub struct CatalogSet {
+    /// What users call it.
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,
     /// Who made it and what may be done with it.
     pub licence: &'static str,
-    /// Images to learn from and to be judged by.
+    /// Images to train on and to test with.
     pub rows: (usize, usize),
     /// Addresses that have all its files, the best first.
     pub mirrors: &'static [&'static str],
@@ -55,8 +55,8 @@ const fn sum(length: u64, sha256: &'static str) -> Sum {
 }
 
 /// All of them.
-pub const SETS: &[DataSet] = &[
-    DataSet {
+pub const SETS: &[CatalogSet] = &[
+    CatalogSet {
         name: "mnist",
         about: "handwritten digits, 28×28 grey",
         licence: "Yann LeCun and Corinna Cortes, commonly given as CC BY-SA 3.0",
@@ -117,7 +117,7 @@ pub const SETS: &[DataSet] = &[
             },
         ],
     },
-    DataSet {
+    CatalogSet {
         name: "fashion-mnist",
         about: "articles of clothing, 28×28 grey",
         licence: "Zalando SE, MIT",
@@ -165,7 +165,7 @@ pub const SETS: &[DataSet] = &[
 ];
 
 /// The set of that name.
-pub fn find(name: &str) -> Option<&'static DataSet> {
+pub fn find(name: &str) -> Option<&'static CatalogSet> {
     SETS.iter().find(|set| set.name == name)
 }
 

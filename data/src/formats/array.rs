@@ -1,9 +1,8 @@
 //! Arrays of numbers in binary files, row by row: what IDX, NPY and NORB files have in common.
 
-use crate::error::mistake;
-use crate::layout::{Chunk, Layout, Rows, Shape, rows_per_chunk};
-use crate::source::Input;
-use anyhow::Result;
+use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
+use crate::layout::{Chunk, ImageShape, Layout, RowStream, rows_per_chunk};
+use crate::source::ByteReader;
 use std::io::{Read, Seek, SeekFrom};
 
 /// How a number is stored.
@@ -67,7 +66,7 @@ impl Element {
 
 /// What a file's header says.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub struct ArrayHeader {
     /// Rows first.
     pub dims: Vec<u64>,
     /// How numbers are stored.
@@ -82,7 +81,7 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 
 enum Storage {
     /// One row after the other.
-    Rows(Input),
+    Rows(ByteReader),
     /// One column after the other (Fortran order), the first of them at this place.
     Columns(Box<dyn ReadSeek>, u64),
 }
@@ -102,52 +101,50 @@ pub struct Array {
     buffer: Vec<u8>,
 }
 
+/// An error if an array is empty, or does not fit into this many bytes.
+fn check_size(header: &ArrayHeader, justified: u64) -> Result<()> {
+    let shown: Vec<String> = header.dims.iter().map(u64::to_string).collect();
+    let shown = shown.join("×");
+    if header.dims.is_empty() {
+        let got = "an array without dimensions";
+        return Err(Error::expected(ErrorKind::Empty, "rows of numbers", got));
+    }
+    if header.dims[1..].contains(&0) {
+        let (expected, got) = (
+            "at least one number in a row",
+            format!("an array of {shown}"),
+        );
+        return Err(Error::expected(ErrorKind::Empty, expected, got));
+    }
+    let size = header.element.size() as u64;
+    let bytes_of = |dims: &[u64]| {
+        dims.iter()
+            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim))
+    };
+    let fits = |bytes: &u64| *bytes <= justified && usize::try_from(*bytes).is_ok();
+    // A product of 0 rows can hide dimensions that overflow when multiplied alone.
+    if bytes_of(&header.dims).filter(fits).is_none() || bytes_of(&header.dims[1..]).is_none() {
+        let expected = format!("{shown} numbers of {size} bytes, as its header says");
+        return Err(Error::expected(
+            ErrorKind::Damaged,
+            expected,
+            "a shorter file",
+        ));
+    }
+    Ok(())
+}
+
 impl Array {
-    /// Checks that the input, of which the header has been read, can hold what the header claims.
-    pub fn new(header: &Header, input: Input) -> Result<Self> {
+    /// Checks that the input can hold what its header, which has been read, claims.
+    pub fn new(header: &ArrayHeader, input: ByteReader) -> Result<Self> {
         let name = input.name.clone();
-        let said = header
-            .dims
-            .iter()
-            .map(u64::to_string)
-            .collect::<Vec<_>>()
-            .join("×");
-        if header.dims.is_empty() {
-            return Err(mistake(format!(
-                "{name}: expected rows of numbers, got an array without dimensions"
-            )));
-        }
-        if header.dims[1..].contains(&0) {
-            return Err(mistake(format!(
-                "{name}: expected at least one number in a row, got an array of {said}"
-            )));
-        }
-        let size = header.element.size() as u64;
-        let bytes = header
-            .dims
-            .iter()
-            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
-        let fits =
-            bytes.filter(|&bytes| bytes <= input.justified && usize::try_from(bytes).is_ok());
-        // A product of 0 rows can hide dimensions that overflow when multiplied alone.
-        let width = header.dims[1..]
-            .iter()
-            .try_fold(size, |bytes, &dim| bytes.checked_mul(dim));
-        if fits.is_none() || width.is_none() {
-            let message = format!(
-                "{name}: the header promises {said} numbers of {size} bytes, more than the file holds"
-            );
-            return Err(mistake(message));
-        }
-        let dims = header.dims.iter().map(|&dim| dim as usize).collect();
-        let (element, big_endian) = (header.element, header.big_endian);
-        let storage = Storage::Rows(input);
+        check_size(header, input.justified).map_err(|error| error.in_file(&name))?;
         Ok(Self {
             name,
-            dims,
-            element,
-            big_endian,
-            storage,
+            dims: header.dims.iter().map(|&dim| dim as usize).collect(),
+            element: header.element,
+            big_endian: header.big_endian,
+            storage: Storage::Rows(input),
             place: Vec::new(),
             next: 0,
             buffer: Vec::new(),
@@ -158,7 +155,7 @@ impl Array {
     pub fn column_by_column(mut self, source: Box<dyn ReadSeek>, start: u64) -> Self {
         self.storage = Storage::Columns(source, start);
         if self.rows() == 0 {
-            return self; // nothing in the file vouches for the width
+            return self; // nothing in the file confirms the width
         }
         // Stored with the first dimension fastest; wanted with the last one fastest.
         let tail = &self.dims[1..];
@@ -208,21 +205,20 @@ impl Array {
     pub fn layout(&self) -> Result<Layout> {
         let shape = match self.dims[1..] {
             [] | [_] => None,
-            [height, width] => Some(Shape {
+            [height, width] => Some(ImageShape {
                 height,
                 width,
                 channels: 1,
             }),
-            [height, width, channels] => Some(Shape {
+            [height, width, channels] => Some(ImageShape {
                 height,
                 width,
                 channels,
             }),
             _ => {
-                let (name, got) = (&self.name, self.dims.len());
-                return Err(mistake(format!(
-                    "{name}: expected an array of 1 to 4 dimensions, got {got}"
-                )));
+                let expected = "an array of 1 to 4 dimensions";
+                let error = Error::expected(ErrorKind::WrongType, expected, self.dims.len());
+                return Err(error.in_file(&self.name));
             }
         };
         Ok(Layout::unnamed(self.width(), shape))
@@ -257,7 +253,7 @@ impl Array {
                     let read = source
                         .seek(SeekFrom::Start(at))
                         .and_then(|_| source.read_exact(&mut self.buffer));
-                    read.map_err(|error| crate::source::damaged(&self.name, error))?;
+                    read.map_err(|error| read_error(&self.name, error))?;
                     for (row, bytes) in self.buffer.chunks_exact(size).enumerate() {
                         values[row * width + column] = element.value(bytes, big_endian);
                     }
@@ -274,13 +270,11 @@ impl Array {
         let values = self.take(count)?;
         let numbers: Vec<f32> = values.iter().map(|&value| value as f32).collect();
         if let Some(at) = numbers.iter().position(|number| number.is_infinite()) {
-            let (row, column) = (first + at / self.width(), at % self.width());
-            let expected = "expected a finite number of 32 bits or NaN for missing";
-            let message = format!(
-                "{} row {row}, column {column}: {expected}, got {:e}",
-                self.name, values[at]
-            );
-            return Err(mistake(message));
+            let expected = "a finite number of 32 bits or NaN for missing";
+            let got = format!("{:e}", values[at]);
+            let column = format!("x{}", at % self.width());
+            let error = Error::expected(ErrorKind::NotFinite, expected, got).in_column(&column);
+            return Err(error.at(self.place_of(first + at / self.width())));
         }
         Ok(numbers)
     }
@@ -289,19 +283,18 @@ impl Array {
     pub fn labels(&mut self, count: usize) -> Result<Vec<i64>> {
         let first = self.next;
         let values = self.take(count)?;
-        let label = |(row, value): (usize, f64)| match value {
-            missing if missing.is_nan() => Ok(-1),
-            whole if (-1.0..1e9).contains(&whole) && whole.fract() == 0.0 => Ok(whole as i64),
-            other => {
-                let expected = "expected a class (0, 1, …) or -1 for missing";
-                Err(mistake(format!(
-                    "{} row {}: {expected}, got {other}",
-                    self.name,
-                    first + row
-                )))
-            }
+        let label = |(row, value): (usize, f64)| {
+            label_of(value).map_err(|error| error.at(self.place_of(first + row)))
         };
         values.into_iter().enumerate().map(label).collect()
+    }
+
+    /// Where a row is; `row` is counted from 0, the place from 1.
+    fn place_of(&self, row: usize) -> Place<'_> {
+        Place {
+            file: &self.name,
+            at: At::Row(row as u64 + 1),
+        }
     }
 
     /// Checks that the file ends here; numbers stored column by column have been found by their place instead.
@@ -313,28 +306,44 @@ impl Array {
     }
 }
 
-/// Rows of numbers with their labels, chunk by chunk.
-pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> Result<Rows> {
-    if let Some(labels) = &labels {
-        if labels.width() != 1 {
-            let (name, got) = (&labels.name, labels.width());
-            return Err(mistake(format!(
-                "{name}: expected one label for each row, got {got}"
-            )));
-        }
-        if labels.rows() != values.rows() {
-            let (rows, got) = (values.rows(), labels.rows());
-            let message = format!(
-                "{}: expected {rows} labels, as many as {} has rows, got {got}",
-                labels.name, values.name
-            );
-            return Err(mistake(message));
+/// A number as a label: the number of a class, or −1 for missing.
+fn label_of(value: f64) -> Result<i64> {
+    match value {
+        missing if missing.is_nan() => Ok(-1),
+        whole if (-1.0..1e9).contains(&whole) && whole.fract() == 0.0 => Ok(whole as i64),
+        other => {
+            let expected = "a class (0, 1, …) or -1 for missing";
+            Err(Error::expected(ErrorKind::NotAClass, expected, other))
         }
     }
-    let most = rows_per_chunk(values.width());
-    Ok(Rows::new(layout, move || {
+}
+
+/// An error if labels are not one for each row.
+fn check_labels(labels: &Array, values: &Array) -> Result<()> {
+    let error = if labels.width() != 1 {
+        Error::expected(ErrorKind::Labels, "one label for each row", labels.width())
+    } else if labels.rows() != values.rows() {
+        let expected = format!(
+            "{} labels, as many as {} has rows",
+            values.rows(),
+            values.name
+        );
+        Error::expected(ErrorKind::Labels, expected, labels.rows())
+    } else {
+        return Ok(());
+    };
+    Err(error.in_file(&labels.name))
+}
+
+/// Rows of numbers with their labels, chunk by chunk.
+pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> Result<RowStream> {
+    if let Some(labels) = &labels {
+        check_labels(labels, &values)?;
+    }
+    let max_rows = rows_per_chunk(values.width());
+    Ok(RowStream::new(values.name.clone(), layout, move || {
         let first = values.next;
-        let count = most.min(values.rows() - first);
+        let count = max_rows.min(values.rows() - first);
         if count == 0 {
             values.expect_end()?;
             labels.as_mut().map_or(Ok(()), Array::expect_end)?;
@@ -366,7 +375,7 @@ mod tests {
         }
         .open()?;
         Array::new(
-            &Header {
+            &ArrayHeader {
                 dims: dims.to_vec(),
                 element,
                 big_endian: false,
@@ -436,7 +445,7 @@ mod tests {
             .planes_to_pixels();
         assert_eq!(
             images.layout().unwrap().shape,
-            Some(Shape {
+            Some(ImageShape {
                 height: 1,
                 width: 3,
                 channels: 2
@@ -458,7 +467,7 @@ mod tests {
             &[7],
         ] {
             let error = array(dims, Element::U8, &[0; 5]).err().unwrap().to_string();
-            assert!(error.ends_with("more than the file holds"), "{error}");
+            assert!(error.ends_with("got a shorter file"), "{error}");
         }
         let error = array(&[3, 0], Element::U8, &[0; 5])
             .err()
@@ -492,7 +501,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "a row 1, column 1: expected a finite number of 32 bits or NaN for missing, got inf"
+            "a row 2, column 'x1': expected a finite number of 32 bits or NaN for missing, got inf"
         );
         let large: Vec<u8> = [1e300].iter().flat_map(|x: &f64| x.to_le_bytes()).collect();
         let error = array(&[1, 1], Element::F64, &large)
@@ -515,7 +524,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "a row 1: expected a class (0, 1, …) or -1 for missing, got -2"
+            "a row 2: expected a class (0, 1, …) or -1 for missing, got -2"
         );
     }
 
@@ -524,7 +533,8 @@ mod tests {
         let values = || array(&[3, 1], Element::U8, &[1, 2, 3]).unwrap();
         let with = |dims: &[u64], bytes: &[u8]| {
             let labels = array(dims, Element::U8, bytes).unwrap();
-            stream(values(), Some(labels), values().layout().unwrap()).and_then(Rows::collect_table)
+            stream(values(), Some(labels), values().layout().unwrap())
+                .and_then(RowStream::collect_table)
         };
         assert_eq!(with(&[3], &[0, 1, 0]).unwrap().labels, Some(vec![0, 1, 0]));
         let error = with(&[2], &[0, 1]).unwrap_err().to_string();
@@ -532,9 +542,6 @@ mod tests {
         let error = with(&[3, 2], &[0; 6]).unwrap_err().to_string();
         assert_eq!(error, "a: expected one label for each row, got 2");
         let error = with(&[3], &[0, 1, 0, 9]).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "a: expected the file to end after 3 rows, but more follows"
-        );
+        assert_eq!(error, "a: expected the file to end after 3 rows, got more");
     }
 }

@@ -1,22 +1,30 @@
 //! CSV: a line of names, then a line for each row; commas, semicolons or tabs; quotes where text needs them. Lines end
 //! with LF, CRLF or, as on old Macs, CR.
+//!
+//! [`CsvReader`] reads records from anywhere and knows their lines; [`CsvRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, Holes, Place, Records, Written};
-use crate::error::mistake;
+use crate::cells::{Cell, EachRow, Field, FieldKind, MissingTexts, Records, Written};
+use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
 use crate::layout::some_of;
-use crate::source::{Input, LONGEST_ROW, row_too_long};
-use anyhow::Result;
-use csv::{ByteRecord, ErrorKind};
+use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
+use csv::ByteRecord;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufRead, Read};
-use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Where lines begin that are not empty, as far as they have been read: the place of the first byte and the number of
-/// the line. A line ends with LF, CR or both, as for the csv crate; that one counts empty lines before a record as part
-/// of it, so it cannot be asked.
-#[derive(Default)]
-pub struct LineStarts {
-    begun: VecDeque<(u64, u64)>,
+/// The first byte of a line that is not empty, and the number of the line.
+struct LineStart {
+    byte: u64,
+    line: u64,
+}
+
+/// A reader that notes where lines begin that are not empty, and stops in a row that is too long. A line ends with LF, CR
+/// or both, as for the csv crate; that crate counts empty lines before a record as part of it, so its count cannot be used.
+struct NotingLines<R> {
+    reader: R,
+    max_row: u64,
+    /// Lines that no record has passed yet.
+    begun: VecDeque<LineStart>,
+    /// Bytes and ends of lines so far.
     read: u64,
     line: u64,
     inside: bool,
@@ -25,14 +33,30 @@ pub struct LineStarts {
     row: u64,
 }
 
-impl LineStarts {
+impl<R> NotingLines<R> {
+    fn new(reader: R, max_row: u64) -> Self {
+        Self {
+            reader,
+            max_row,
+            begun: VecDeque::new(),
+            read: 0,
+            line: 0,
+            inside: false,
+            after_cr: false,
+            row: 0,
+        }
+    }
+
     fn note(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte == b'\r' || (byte == b'\n' && !self.after_cr) {
                 self.line += 1;
                 self.inside = false;
             } else if byte != b'\n' && !self.inside {
-                self.begun.push_back((self.read, self.line + 1));
+                self.begun.push_back(LineStart {
+                    byte: self.read,
+                    line: self.line + 1,
+                });
                 self.inside = true;
             }
             self.after_cr = byte == b'\r';
@@ -40,174 +64,131 @@ impl LineStarts {
         }
     }
 
-    /// The first line that begins at this place or after it.
-    fn at(&mut self, place: u64) -> u64 {
-        while self.begun.front().is_some_and(|&(begun, _)| begun < place) {
+    /// The first line that begins at this byte or after it.
+    fn line_at(&mut self, byte: u64) -> u64 {
+        while self.begun.front().is_some_and(|start| start.byte < byte) {
             self.begun.pop_front();
         }
-        self.begun.front().map_or(self.line + 1, |&(_, line)| line)
+        let next = self.begun.front();
+        next.map_or(self.line + 1, |start| start.line)
     }
 }
 
-/// A reader that notes where lines begin, and stops in a row that is too long.
-pub struct Noting<R> {
-    reader: R,
-    longest: u64,
-    lines: Arc<Mutex<LineStarts>>,
-}
-
-impl<R> Noting<R> {
-    /// Notes what is read; the lines can be asked for elsewhere, and are told there where a row begins.
-    pub fn new(reader: R, longest: u64) -> (Self, Arc<Mutex<LineStarts>>) {
-        let lines = Arc::new(Mutex::new(LineStarts::default()));
-        (
-            Self {
-                reader,
-                longest,
-                lines: lines.clone(),
-            },
-            lines,
-        )
-    }
-}
-
-impl<R: Read> Read for Noting<R> {
+impl<R: Read> Read for NotingLines<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
-        let mut lines = locked(&self.lines);
-        if lines.read - lines.row > self.longest {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, row_too_long()));
+        if self.read - self.row > self.max_row {
+            let error = row_too_long(self.max_row).to_string();
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, error));
         }
-        lines.note(&buffer[..count]);
+        self.note(&buffer[..count]);
         Ok(count)
     }
 }
 
-fn locked(lines: &Mutex<LineStarts>) -> MutexGuard<'_, LineStarts> {
-    lines
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The line on which a record begins.
-pub fn line_of(lines: &Mutex<LineStarts>, position: Option<&csv::Position>) -> u64 {
-    locked(lines).at(position.map_or(0, csv::Position::byte))
-}
-
-/// What is asked where a row goes on over the end of its line.
+/// A hint where a row goes on over the end of its line.
 const QUOTE: &str = "; is a quote left open?";
 
-/// A CSV file being read.
-pub struct CsvRecords {
-    name: String,
-    reader: csv::Reader<Noting<Box<dyn BufRead + Send>>>,
-    lines: Arc<Mutex<LineStarts>>,
-    header: Vec<String>,
-    /// Where the chosen columns are, and those that are kept.
-    chosen: Vec<usize>,
-    kept: Vec<usize>,
-    holes: Holes,
+/// Records of CSV being read, whatever they are used for.
+pub struct CsvReader<R> {
+    reader: csv::Reader<NotingLines<R>>,
+    /// Cells of the first record.
+    cells: usize,
     record: ByteRecord,
     /// The line on which it begins.
     line: u64,
-    /// A first line that turned out to be data.
-    held: bool,
 }
 
-impl CsvRecords {
-    /// Reads the line of names, or makes names (x0, x1, …) if the first line is data.
-    pub fn open(mut input: Input, no_header: bool, holes: Holes) -> Result<Self> {
-        let name = input.name.clone();
-        let delimiter = delimiter(input.peek()?);
+impl<R: BufRead> CsvReader<R> {
+    /// Finds out what separates cells; a row may have at most `max_row` bytes.
+    pub fn new(mut reader: R, max_row: u64) -> Result<Self> {
+        let start = reader.fill_buf().map_err(too_large)?;
         let mut builder = csv::ReaderBuilder::new();
         // Lengths are compared here, where the line is known for certain.
         builder
             .has_headers(false)
             .flexible(true)
-            .delimiter(delimiter);
-        let (noting, lines) = Noting::new(input.into_reader(), LONGEST_ROW);
-        let reader = builder.from_reader(noting);
-        let mut records = Self {
-            name,
-            reader,
-            lines,
-            header: vec![],
-            chosen: vec![],
-            kept: vec![],
-            holes,
+            .delimiter(delimiter(start));
+        Ok(Self {
+            reader: builder.from_reader(NotingLines::new(reader, max_row)),
+            cells: 0,
             record: ByteRecord::new(),
             line: 1,
-            held: false,
-        };
-        if !records.next()? {
-            let name = records.name;
-            return Err(mistake(format!(
-                "{name}: expected a line with the names of the columns, got an empty file"
-            )));
+        })
+    }
+
+    /// The cells of the first line, which are names, or data if there are no names.
+    pub fn first_line(&mut self) -> Result<Vec<String>> {
+        if !self.next_record()? {
+            let expected = "a line with the names of the columns";
+            return Err(Error::expected(ErrorKind::Empty, expected, "nothing"));
         }
-        let columns = 0..records.record.len();
-        let cells = columns
-            .map(|i| Ok(records.cell(i)?.trim().to_owned()))
-            .collect::<Result<Vec<_>>>()?;
-        if no_header {
-            records.header = (0..cells.len()).map(|i| format!("x{i}")).collect();
-            records.held = true;
-        } else {
-            check_names(&records.name, &cells)?;
-            records.header = cells;
-        }
-        Ok(records)
+        let cell = |i| Ok(self.cell(i)?.trim().to_owned());
+        (0..self.cells).map(cell).collect()
     }
 
     /// Reads the next record; false at the end.
-    fn next(&mut self) -> Result<bool> {
+    pub fn next_record(&mut self) -> Result<bool> {
         let read = self.reader.read_byte_record(&mut self.record);
-        self.line = line_of(&self.lines, self.record.position());
-        let more = read.map_err(|error| match error.into_kind() {
-            ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                let hint = if locked(&self.lines).line >= self.line {
-                    QUOTE
-                } else {
-                    ""
-                };
-                mistake(format!("{}: {error}{hint}", self.place()))
-            }
-            ErrorKind::Io(error) => crate::source::damaged(&self.name, error),
-            other => anyhow::anyhow!("{}: {other:?}", self.name),
-        })?;
-        locked(&self.lines).row = self.reader.position().byte();
-        let (expected, got) = (self.header.len(), self.record.len());
-        if more && expected > 0 && got != expected {
-            let place = self.place();
-            let hint = if self.record.as_slice().iter().any(ends_line) {
-                QUOTE
-            } else {
-                ""
-            };
-            return Err(mistake(format!(
-                "{place}: expected {expected} cells, as in the first line, got {got}{hint}"
-            )));
+        let start = self.record.position().map_or(0, csv::Position::byte);
+        self.line = self.reader.get_mut().line_at(start);
+        let more = read.map_err(|error| self.unreadable(error))?;
+        self.reader.get_mut().row = self.reader.position().byte();
+        if more && self.cells == 0 {
+            self.cells = self.record.len();
+        }
+        if more && self.record.len() != self.cells {
+            let expected = format!("{} cells, as in the first line", self.cells);
+            let over_lines = self.record.as_slice().iter().any(ends_line);
+            let got = format!(
+                "{}{}",
+                self.record.len(),
+                if over_lines { QUOTE } else { "" }
+            );
+            return Err(Error::expected(ErrorKind::CellCount, expected, got).at(self.place()));
         }
         Ok(more)
     }
 
-    fn place(&self) -> Place<'_> {
-        Place {
-            file: &self.name,
-            unit: "line",
-            row: self.line,
+    fn unreadable(&self, error: csv::Error) -> Error {
+        match error.into_kind() {
+            csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                let over_lines = self.reader.get_ref().line >= self.line;
+                let hint = if over_lines { QUOTE } else { "" };
+                Error::new(ErrorKind::RowTooLong, format!("{error}{hint}")).at(self.place())
+            }
+            csv::ErrorKind::Io(error) => read_error("", error),
+            other => Error::damaged(format!("{other:?}")),
         }
     }
 
+    /// The line on which the record begins.
+    pub fn place(&self) -> Place<'static> {
+        Place {
+            file: "",
+            at: At::Line(self.line),
+        }
+    }
+
+    /// The record as it was read.
+    pub fn record(&self) -> &ByteRecord {
+        &self.record
+    }
+
     /// The text of a cell.
-    fn cell(&self, column: usize) -> Result<&str> {
+    pub fn cell(&self, column: usize) -> Result<&str> {
         std::str::from_utf8(&self.record[column]).map_err(|_| {
-            let place = self.place();
-            mistake(format!(
-                "{place}: expected text in UTF-8, got other bytes in cell {}",
-                column + 1
-            ))
+            let got = format!("other bytes in cell {}", column + 1);
+            Error::expected(ErrorKind::Damaged, "text in UTF-8", got).at(self.place())
         })
+    }
+}
+
+/// An error before the first row.
+fn too_large(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Error::new(ErrorKind::RowTooLong, error.to_string()),
+        _ => read_error("", error),
     }
 }
 
@@ -215,7 +196,7 @@ fn ends_line(byte: &u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
-/// The separator that stands most often in the first line, outside of quotes.
+/// The separator that is most frequent in the first line, outside of quotes.
 pub fn delimiter(start: &[u8]) -> u8 {
     let line = start.split(ends_line).next().unwrap_or_default();
     let outside = |wanted: u8| {
@@ -235,30 +216,80 @@ pub fn delimiter(start: &[u8]) -> u8 {
 }
 
 /// Names must differ, and be names.
-fn check_names(file: &str, names: &[String]) -> Result<()> {
+fn check_names(names: &[String]) -> Result<()> {
+    let first = Place {
+        file: "",
+        at: At::Line(1),
+    };
     let mut seen = HashSet::new();
-    if let Some(twice) = names
+    let mut again = names
         .iter()
-        .find(|name| !name.is_empty() && !seen.insert(*name))
-    {
-        return Err(mistake(format!(
-            "{file} line 1: expected every column to have its own name, got '{twice}' twice"
-        )));
+        .filter(|name| !name.is_empty() && !seen.insert(*name));
+    if let Some(twice) = again.next() {
+        let (expected, got) = (
+            "every column to have its own name",
+            format!("'{twice}' twice"),
+        );
+        return Err(Error::expected(ErrorKind::DuplicateName, expected, got).at(first));
     }
     let numbers = names.iter().all(|name| name.parse::<f64>().is_ok());
-    let counted = names
-        .iter()
-        .enumerate()
-        .all(|(i, name)| *name == i.to_string());
-    if numbers && !counted {
-        let hint = "if the first line is data already, say --no-header";
-        let message = format!(
-            "{file} line 1: expected the names of the columns, got numbers ({}); {hint}",
-            some_of(names)
-        );
-        return Err(mistake(message));
+    let counted = |(i, name): (usize, &String)| *name == i.to_string();
+    if numbers && !names.iter().enumerate().all(counted) {
+        let got = format!("numbers ({})", some_of(names));
+        let error = Error::expected(ErrorKind::NamesAreNumbers, "the names of the columns", got);
+        return Err(error.at(first));
     }
     Ok(())
+}
+
+/// A CSV file being read.
+pub struct CsvRecords {
+    name: String,
+    rows: CsvReader<Box<dyn BufRead + Send>>,
+    header: Vec<String>,
+    /// Where the chosen columns are, and those that are kept.
+    chosen: Vec<usize>,
+    kept: Vec<usize>,
+    missing: MissingTexts,
+    /// A first line that turned out to be data.
+    held: bool,
+}
+
+impl CsvRecords {
+    /// Reads the line of names, or makes names (x0, x1, …) if the first line is data.
+    pub fn open(input: ByteReader, no_header: bool, missing: MissingTexts) -> Result<Self> {
+        let name = input.name.clone();
+        let named = |error: Error| error.in_file(&name);
+        let mut rows = CsvReader::new(input.into_reader(), LONGEST_ROW).map_err(named)?;
+        let mut header = rows.first_line().map_err(named)?;
+        if no_header {
+            header = (0..header.len()).map(|i| format!("x{i}")).collect();
+        } else {
+            check_names(&header).map_err(named)?;
+        }
+        Ok(Self {
+            name,
+            rows,
+            header,
+            chosen: vec![],
+            kept: vec![],
+            missing,
+            held: no_header,
+        })
+    }
+
+    /// Hands over the record that was read.
+    fn row(&self, each: &mut EachRow<'_>) -> Result<()> {
+        let cell = |&column: &usize| Ok(self.missing.cell(self.rows.cell(column)?));
+        let cells = self
+            .chosen
+            .iter()
+            .map(cell)
+            .collect::<Result<Vec<Cell>>>()?;
+        let kept = |&column: &usize| Ok(Written::Text(self.rows.cell(column)?.to_owned()));
+        let kept = self.kept.iter().map(kept).collect::<Result<_>>()?;
+        each(self.rows.place(), &cells, kept)
+    }
 }
 
 impl Records for CsvRecords {
@@ -267,44 +298,27 @@ impl Records for CsvRecords {
     }
 
     fn keepable(&mut self) -> Result<Vec<Field>> {
-        Ok(self
-            .header
-            .iter()
-            .map(|name| Field::new(name, FieldKind::Text))
-            .collect())
+        let field = |name: &String| Field::new(name, FieldKind::Text);
+        Ok(self.header.iter().map(field).collect())
     }
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
-        let at: HashMap<&String, usize> = self
-            .header
-            .iter()
-            .enumerate()
-            .map(|(i, name)| (name, i))
-            .collect();
-        self.chosen = names
-            .iter()
-            .filter_map(|name| at.get(name).copied())
-            .collect();
+        let at: HashMap<&String, usize> = self.header.iter().zip(0..).collect();
+        let place = |name| at.get(name).copied();
+        self.chosen = names.iter().filter_map(place).collect();
         self.kept = kept.to_vec();
     }
 
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
-        for count in 0..most {
-            if !std::mem::take(&mut self.held) && !self.next()? {
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize> {
+        for count in 0..max_rows {
+            let held = std::mem::take(&mut self.held);
+            let named = |error: Error| error.in_file(&self.name);
+            if !held && !self.rows.next_record().map_err(named)? {
                 return Ok(count);
             }
-            let cells = self
-                .chosen
-                .iter()
-                .map(|&column| Ok(self.holes.cell(self.cell(column)?)));
-            let cells = cells.collect::<Result<Vec<Cell>>>()?;
-            let kept = self
-                .kept
-                .iter()
-                .map(|&column| Ok(Written::Text(self.cell(column)?.to_owned())));
-            each(self.place(), &cells, kept.collect::<Result<_>>()?)?;
+            self.row(each).map_err(named)?;
         }
-        Ok(most)
+        Ok(max_rows)
     }
 }
 
@@ -321,8 +335,14 @@ mod tests {
             }
             .open()?,
             false,
-            Holes::default(),
+            MissingTexts::default(),
         )
+    }
+
+    fn line_of(place: Place<'_>) -> u64 {
+        match place.at {
+            At::Line(line) | At::Row(line) => line,
+        }
     }
 
     /// All cells of the named columns, with the line each row begins at.
@@ -338,7 +358,7 @@ mod tests {
         let mut rows = Vec::new();
         let mut each = |place: Place<'_>, cells: &[Cell<'_>], _| {
             rows.push((
-                place.row,
+                line_of(place),
                 cells
                     .iter()
                     .map(|cell| cell.category().unwrap_or("—".into()))
@@ -410,12 +430,12 @@ mod tests {
         }
         .open()
         .unwrap();
-        let mut records = CsvRecords::open(input, true, Holes::default()).unwrap();
+        let mut records = CsvRecords::open(input, true, MissingTexts::default()).unwrap();
         assert_eq!(records.header().unwrap(), ["x0", "x1"]);
         records.select(&["x1".to_owned()], &[0]);
         let mut seen = Vec::new();
         let mut each = |place: Place<'_>, cells: &[Cell<'_>], kept: Vec<Written>| {
-            seen.push((place.row, cells[0].number(), kept));
+            seen.push((line_of(place), cells[0].number(), kept));
             Ok(())
         };
         records.fill(9, &mut each).unwrap();
@@ -427,7 +447,7 @@ mod tests {
     fn nonsense_is_named() {
         assert_eq!(
             says(b""),
-            "a.csv: expected a line with the names of the columns, got an empty file"
+            "a.csv: expected a line with the names of the columns, got nothing"
         );
         assert_eq!(says(b"\n\n"), says(b""));
         for text in ["a,b\n1,2\n3\n", "a,b\r\n1,2\r\n3\r\n", "a,b\r1,2\r3\r"] {
@@ -447,8 +467,7 @@ mod tests {
         );
         assert_eq!(
             says(b"5.1,3.5\n4.9,3.0\n"),
-            "a.csv line 1: expected the names of the columns, got numbers (5.1, 3.5); if the first line is data \
-             already, say --no-header"
+            "a.csv line 1: expected the names of the columns, got numbers (5.1, 3.5)"
         );
     }
 }

@@ -1,11 +1,10 @@
 //! IDX, the format of MNIST: two zero bytes, the type, the number of dimensions, each as 32 bits, then the numbers;
 //! all of it with the largest byte first.
 
-use crate::error::mistake;
-use crate::formats::array::{Array, Element, Header, stream};
-use crate::layout::{Request, Rows, Split};
-use crate::source::{Input, Origin};
-use anyhow::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::array::{Array, ArrayHeader, Element, stream};
+use crate::layout::{RowStream, Split};
+use crate::source::{ByteReader, Origin};
 use std::path::{Path, PathBuf};
 
 /// What files of the two halves begin with.
@@ -17,13 +16,11 @@ fn prefix(split: Split) -> &'static str {
 }
 
 /// Reads the header.
-pub fn array(mut input: Input) -> Result<Array> {
+pub fn array(mut input: ByteReader) -> Result<Array> {
     let magic: [u8; 4] = input.array("IDX header")?;
     let wrong = |expected: &str| {
-        Err(mistake(format!(
-            "{}: expected {expected}, got bytes {magic:02x?}",
-            input.name
-        )))
+        let got = format!("bytes {magic:02x?}");
+        Err(Error::expected(ErrorKind::Damaged, expected, got).in_file(&input.name))
     };
     let element = match magic[2] {
         0x08 => Element::U8,
@@ -44,7 +41,7 @@ pub fn array(mut input: Input) -> Result<Array> {
         )));
     }
     Array::new(
-        &Header {
+        &ArrayHeader {
             dims,
             element,
             big_endian: true,
@@ -54,21 +51,19 @@ pub fn array(mut input: Input) -> Result<Array> {
 }
 
 /// Images (or any rows), with their labels if they have some.
-pub fn open(images: &Origin, labels: Option<&Origin>, request: &Request) -> Result<Rows> {
+pub fn open(images: &Origin, labels: Option<&Origin>) -> Result<RowStream> {
     let values = array(images.open()?)?;
     let labels = labels
         .map(|labels| labels.open().and_then(array))
         .transpose()?;
-    let layout = values
-        .layout()?
-        .fitted(request.model.as_ref(), &images.name())?;
+    let layout = values.layout()?;
     stream(values, labels, layout)
 }
 
 /// One file of images, and the file of labels beside it if there is one.
-pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
+pub fn open_file(path: &Path) -> Result<RowStream> {
     let labels = labels_beside(path).map(Origin::File);
-    open(&Origin::File(path.to_owned()), labels.as_ref(), request)
+    open(&Origin::File(path.to_owned()), labels.as_ref())
 }
 
 /// The images of one half in a folder such as MNIST's, `None` if it has no such file.
@@ -111,7 +106,7 @@ pub fn encode(dims: &[u32], bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Shape;
+    use crate::layout::ImageShape;
     use flate2::{Compression, write::GzEncoder};
     use std::fs;
     use std::io::Write;
@@ -127,8 +122,8 @@ mod tests {
             name: "a.idx".into(),
             bytes: bytes.into(),
         };
-        open(&origin, None, &Request::default())
-            .and_then(Rows::collect_table)
+        open(&origin, None)
+            .and_then(RowStream::collect_table)
             .unwrap_err()
             .to_string()
     }
@@ -149,13 +144,10 @@ mod tests {
         .unwrap();
         fs::write(folder.path().join("t10k-images.idx3-ubyte"), &images).unwrap();
         let path = in_folder(folder.path(), Split::Train).unwrap();
-        let table = open_file(&path, &Request::default())
-            .unwrap()
-            .collect_table()
-            .unwrap();
+        let table = open_file(&path).unwrap().collect_table().unwrap();
         assert_eq!(
             table.layout.shape,
-            Some(Shape {
+            Some(ImageShape {
                 height: 2,
                 width: 2,
                 channels: 1
@@ -168,11 +160,7 @@ mod tests {
         );
         let path = in_folder(folder.path(), Split::Test).unwrap();
         assert_eq!(
-            open_file(&path, &Request::default())
-                .unwrap()
-                .collect_table()
-                .unwrap()
-                .labels,
+            open_file(&path).unwrap().collect_table().unwrap().labels,
             None
         );
     }
@@ -186,10 +174,7 @@ mod tests {
             name: "a.idx".into(),
             bytes: file.into(),
         };
-        let table = open(&origin, None, &Request::default())
-            .unwrap()
-            .collect_table()
-            .unwrap();
+        let table = open(&origin, None).unwrap().collect_table().unwrap();
         assert_eq!(
             (
                 table.values[0],
@@ -202,10 +187,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_named() {
-        assert_eq!(
-            says(b""),
-            "a.idx: expected 4 bytes of IDX header, but the file ends after 0"
-        );
+        assert_eq!(says(b""), "a.idx: expected 4 bytes of IDX header, got 0");
         assert_eq!(
             says(b"hello"),
             "a.idx: expected an IDX header (0, 0, a type from 8 to 14, dimensions), got bytes [68, 65, 6c, 6c]"
@@ -216,39 +198,21 @@ mod tests {
         );
         assert_eq!(
             says(&[0, 0, 8, 2, 0]),
-            "a.idx: expected 4 bytes of IDX dimensions, but the file ends after 1"
+            "a.idx: expected 4 bytes of IDX dimensions, got 1"
         );
         assert_eq!(
             says(&encode(&[2, 3], &[1, 2])),
-            "a.idx: the header promises 2×3 numbers of 1 bytes, more than the file holds"
+            "a.idx: expected 2×3 numbers of 1 bytes, as its header says, got a shorter file"
         );
         let huge = encode(&[u32::MAX; 4], &[]);
-        assert!(says(&huge).ends_with("more than the file holds"));
+        assert!(says(&huge).ends_with("got a shorter file"));
         assert_eq!(
             says(&zip(&encode(&[2, 3], &[1, 2]))),
-            "a.idx: expected 6 bytes of numbers, but the file ends after 2"
+            "a.idx: expected 6 bytes of numbers, got 2"
         );
         assert_eq!(
             says(&encode(&[1, 2], &[1, 2, 3])),
-            "a.idx: expected the file to end after 1 rows, but more follows"
-        );
-    }
-
-    #[test]
-    fn a_model_of_another_width_is_named() {
-        let origin = Origin::Memory {
-            name: "a.idx".into(),
-            bytes: encode(&[1, 2, 2], &[0; 4]).into(),
-        };
-        let model = crate::layout::Layout::unnamed(784, None);
-        let request = Request {
-            model: Some(model),
-            ..Request::default()
-        };
-        let error = open(&origin, None, &request).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "a.idx: expected rows of 784 numbers, as the model has, got 4"
+            "a.idx: expected the file to end after 1 rows, got more"
         );
     }
 }

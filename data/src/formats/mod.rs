@@ -6,6 +6,8 @@ pub mod norb;
 pub mod npy;
 pub mod npz;
 pub mod png;
+pub mod png_grid;
 pub mod csv;
+pub mod json_row;
 pub mod json_lines;
 pub mod parquet;

@@ -4,18 +4,17 @@
 //!
 //! Images of two cameras, (rows, 2, height, width), become images of two channels.
 
-use crate::error::mistake;
-use crate::formats::array::{Array, Element, Header, stream};
-use crate::layout::{Request, Rows};
-use crate::source::{Input, Origin};
-use anyhow::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::array::{Array, ArrayHeader, Element, stream};
+use crate::layout::RowStream;
+use crate::source::{ByteReader, Origin};
 use std::path::{Path, PathBuf};
 
 /// What the five classes of small NORB are.
 const CLASSES: [&str; 5] = ["animal", "human", "airplane", "truck", "car"];
 
 /// More dimensions than any file has.
-const MOST_DIMENSIONS: u32 = 16;
+const MAX_DIMENSIONS: u32 = 16;
 
 /// The element that a magic number stands for.
 fn element(magic: u32) -> Option<Element> {
@@ -37,28 +36,24 @@ pub fn begins(bytes: &[u8]) -> bool {
 }
 
 /// Reads the header.
-pub fn array(mut input: Input) -> Result<Array> {
+pub fn array(mut input: ByteReader) -> Result<Array> {
     let mut word = || input.array("NORB header").map(u32::from_le_bytes);
     let (magic, count) = (word()?, word()?);
     let Some(element) = element(magic) else {
         let expected = "a NORB matrix (magic number 1e3d4c51 or 1e3d4c53 to 1e3d4c56)";
-        return Err(mistake(format!(
-            "{}: expected {expected}, got {magic:08x}",
-            input.name
-        )));
+        let got = format!("{magic:08x}");
+        return Err(Error::expected(ErrorKind::Damaged, expected, got).in_file(&input.name));
     };
-    if count == 0 || count > MOST_DIMENSIONS {
-        let name = input.name;
-        return Err(mistake(format!(
-            "{name}: expected 1 to {MOST_DIMENSIONS} dimensions, got {count}"
-        )));
+    if count == 0 || count > MAX_DIMENSIONS {
+        let expected = format!("1 to {MAX_DIMENSIONS} dimensions");
+        return Err(Error::expected(ErrorKind::Damaged, expected, count).in_file(&input.name));
     }
     let mut dims = (0..count.max(3))
         .map(|_| word().map(u64::from))
         .collect::<Result<Vec<_>>>()?;
     dims.truncate(count as usize);
     Array::new(
-        &Header {
+        &ArrayHeader {
             dims,
             element,
             big_endian: false,
@@ -68,7 +63,7 @@ pub fn array(mut input: Input) -> Result<Array> {
 }
 
 /// Images with the classes beside them, if they are there.
-pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
+pub fn open_file(path: &Path) -> Result<RowStream> {
     let origin = Origin::File(path.to_owned());
     let images = array(origin.open()?)?.planes_to_pixels();
     let labels = beside(path, "cat")
@@ -78,7 +73,6 @@ pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
     if labels.is_some() {
         layout.classes = CLASSES.map(str::to_owned).to_vec();
     }
-    let layout = layout.fitted(request.model.as_ref(), &origin.name())?;
     stream(images, labels, layout)
 }
 
@@ -87,10 +81,9 @@ pub fn info(path: &Path) -> Result<Vec<[f32; 4]>> {
     let origin = Origin::File(path.to_owned());
     let mut array = array(origin.open()?)?;
     if array.width() != 4 {
-        let (name, got) = (origin.name(), array.width());
-        return Err(mistake(format!(
-            "{name}: expected four numbers for every image, got {got}"
-        )));
+        let expected = "four numbers for every image";
+        let error = Error::expected(ErrorKind::Damaged, expected, array.width());
+        return Err(error.in_file(&origin.name()));
     }
     let numbers = array.numbers(array.rows())?;
     Ok(numbers.as_chunks().0.to_vec())
@@ -111,7 +104,7 @@ pub fn beside(images: &Path, part: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Shape;
+    use crate::layout::ImageShape;
     use std::fs;
 
     fn matrix(magic: u32, dims: &[u32], numbers: &[u8]) -> Vec<u8> {
@@ -135,8 +128,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x-dat.mat");
         fs::write(&path, bytes).unwrap();
-        let error = open_file(&path, &Request::default())
-            .and_then(Rows::collect_table)
+        let error = open_file(&path)
+            .and_then(RowStream::collect_table)
             .unwrap_err()
             .to_string();
         error.replace(&folder.path().display().to_string(), "")
@@ -159,13 +152,10 @@ mod tests {
             matrix(0x1e3d_4c54, &[2, 4], &words(&[8, 3, 34, 5, 1, 0, 2, 0])),
         )
         .unwrap();
-        let table = open_file(&at("dat"), &Request::default())
-            .unwrap()
-            .collect_table()
-            .unwrap();
+        let table = open_file(&at("dat")).unwrap().collect_table().unwrap();
         assert_eq!(
             table.layout.shape,
-            Some(Shape {
+            Some(ImageShape {
                 height: 2,
                 width: 2,
                 channels: 2
@@ -181,7 +171,7 @@ mod tests {
             info(&path).unwrap(),
             [[8.0, 3.0, 34.0, 5.0], [1.0, 0.0, 2.0, 0.0]]
         );
-        let rows = open_file(&path, &Request::default()).unwrap();
+        let rows = open_file(&path).unwrap();
         assert_eq!(
             (rows.layout.width, rows.layout.shape),
             (4, None),
@@ -199,7 +189,7 @@ mod tests {
     fn nonsense_is_named() {
         assert_eq!(
             says(b"abc"),
-            "/x-dat.mat: expected 4 bytes of NORB header, but the file ends after 3"
+            "/x-dat.mat: expected 4 bytes of NORB header, got 3"
         );
         assert_eq!(
             says(b"MATLAB 5.0 MAT-file"),
@@ -213,7 +203,7 @@ mod tests {
         );
         assert_eq!(
             says(&matrix(0x1e3d_4c55, &[24300, 2, 96, 96], &[0; 100])),
-            "/x-dat.mat: the header promises 24300×2×96×96 numbers of 1 bytes, more than the file holds"
+            "/x-dat.mat: expected 24300×2×96×96 numbers of 1 bytes, as its header says, got a shorter file"
         );
     }
 }

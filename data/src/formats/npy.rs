@@ -1,11 +1,10 @@
 //! NPY, NumPy's format for one array: `\x93NUMPY`, a version, the length of a header, and the header, which is a Python
 //! dictionary such as `{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }`; then the numbers.
 
-use crate::error::mistake;
-use crate::formats::array::{Array, Element, Header, stream};
-use crate::layout::{Request, Rows, Shape};
-use crate::source::{Input, Origin};
-use anyhow::Result;
+use crate::error::{Error, ErrorKind, Result, file_error};
+use crate::formats::array::{Array, ArrayHeader, Element, stream};
+use crate::layout::{ImageShape, RowStream};
+use crate::source::{ByteReader, Origin};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -21,19 +20,17 @@ const READABLE: &str = "f4, f8, u1, u2, u4, u8, i1, i2, i4, i8 or b1";
 
 /// What stands in the dictionary, and the length of all that precedes the numbers.
 struct Preamble {
-    header: Header,
+    header: ArrayHeader,
     fortran: bool,
     bytes: u64,
 }
 
-fn preamble(input: &mut Input) -> Result<Preamble> {
+fn preamble(input: &mut ByteReader) -> Result<Preamble> {
     let start: [u8; 8] = input.array("NPY header")?;
     if !start.starts_with(MAGIC) {
-        let name = &input.name;
-        return Err(mistake(format!(
-            "{name}: expected an NPY array (\\x93NUMPY), got bytes {:02x?}",
-            &start[..6]
-        )));
+        let got = format!("bytes {:02x?}", &start[..6]);
+        let error = Error::expected(ErrorKind::Damaged, "an NPY array (\\x93NUMPY)", got);
+        return Err(error.in_file(&input.name));
     }
     let (length, before) = match start[6] {
         1 => (
@@ -42,27 +39,21 @@ fn preamble(input: &mut Input) -> Result<Preamble> {
         ),
         2 | 3 => (u32::from_le_bytes(input.array("NPY header")?), 12),
         other => {
-            return Err(mistake(format!(
-                "{}: expected NPY version 1, 2 or 3, got {other}",
-                input.name
-            )));
+            let error = Error::expected(ErrorKind::Damaged, "NPY version 1, 2 or 3", other);
+            return Err(error.in_file(&input.name));
         }
     };
     if length as usize > LONGEST_HEADER {
-        let name = &input.name;
-        let message = format!(
-            "{name}: expected an NPY header of at most {LONGEST_HEADER} bytes, got {length}"
-        );
-        return Err(mistake(message));
+        let expected = format!("an NPY header of at most {LONGEST_HEADER} bytes");
+        return Err(Error::expected(ErrorKind::Damaged, expected, length).in_file(&input.name));
     }
     let mut text = Vec::new();
     input.fill(&mut text, length as usize, "NPY header")?;
     let text = String::from_utf8_lossy(&text);
     let said = Dictionary::parse(&text)
-        .map_err(|what| mistake(format!("{}: NPY header: {what}", input.name)))?;
-    let (element, big_endian) =
-        element(&said.descr).map_err(|what| mistake(format!("{}: {what}", input.name)))?;
-    let header = Header {
+        .map_err(|what| Error::damaged(format!("NPY header: {what}")).in_file(&input.name))?;
+    let (element, big_endian) = element(&said.descr).map_err(|error| error.in_file(&input.name))?;
+    let header = ArrayHeader {
         dims: said.shape,
         element,
         big_endian,
@@ -75,8 +66,9 @@ fn preamble(input: &mut Input) -> Result<Preamble> {
 }
 
 /// The element and whether its largest byte comes first.
-fn element(descr: &str) -> Result<(Element, bool), String> {
-    let unreadable = || format!("expected numbers of type {READABLE}, got '{descr}'");
+fn element(descr: &str) -> Result<(Element, bool)> {
+    let expected = format!("numbers of type {READABLE}");
+    let unreadable = || Error::unexpected(ErrorKind::WrongType, &*expected, descr);
     let (order, kind) = descr.split_at_checked(1).ok_or_else(unreadable)?;
     let element = match kind {
         "f4" => Element::F32,
@@ -106,77 +98,74 @@ struct Dictionary {
     shape: Vec<u64>,
 }
 
+/// The names of the three entries.
+const ENTRIES: &str = "descr, fortran_order and shape";
+
 impl Dictionary {
     fn parse(text: &str) -> Result<Self, String> {
-        let body = text
-            .trim()
-            .strip_prefix('{')
-            .and_then(|text| text.strip_suffix('}'));
+        let body = text.trim().strip_prefix('{');
+        let body = body.and_then(|text| text.strip_suffix('}'));
         let mut rest = body
             .ok_or_else(|| format!("expected {{…}}, got '{}'", clip(text)))?
             .trim();
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         while !rest.is_empty() {
             let (key, after) = quoted(rest)?;
-            rest = after
-                .trim_start()
-                .strip_prefix(':')
-                .ok_or(format!("expected ':' after '{key}'"))?
-                .trim_start();
+            let after = after.trim_start().strip_prefix(':');
+            let after = after.ok_or(format!("expected ':' after '{key}'"))?;
+            rest = after.trim_start();
             match key {
-                "descr" => {
-                    let (value, after) = quoted(rest).map_err(|_| {
-                        let got = clip(rest);
-                        format!("expected one plain type ({READABLE}), got {got}")
-                    })?;
-                    (descr, rest) = (Some(value.to_owned()), after);
-                }
-                "fortran_order" => {
-                    let word = rest.split([',', '}', ' ']).next().unwrap_or_default();
-                    fortran = Some(match word {
-                        "True" => true,
-                        "False" => false,
-                        _ => {
-                            return Err(format!(
-                                "expected True or False for fortran_order, got '{}'",
-                                clip(word)
-                            ));
-                        }
-                    });
-                    rest = &rest[word.len()..];
-                }
-                "shape" => {
-                    let wrong = || format!("expected a shape such as (3, 4), got '{}'", clip(rest));
-                    let inside = rest.strip_prefix('(').ok_or_else(wrong)?;
-                    let (inside, after) = inside.split_once(')').ok_or_else(wrong)?;
-                    let numbers = inside
-                        .split(',')
-                        .map(str::trim)
-                        .filter(|number| !number.is_empty());
-                    shape = Some(
-                        numbers
-                            .map(str::parse)
-                            .collect::<Result<_, _>>()
-                            .map_err(|_| wrong())?,
-                    );
-                    rest = after;
-                }
-                _ => {
-                    return Err(format!(
-                        "expected descr, fortran_order and shape, got '{}'",
-                        clip(key)
-                    ));
-                }
+                "descr" => descr = Some(descr_of(&mut rest)?),
+                "fortran_order" => fortran = Some(truth_of(&mut rest)?),
+                "shape" => shape = Some(shape_of(&mut rest)?),
+                _ => return Err(format!("expected {ENTRIES}, got '{}'", clip(key))),
             }
             rest = rest.trim_start().strip_prefix(',').unwrap_or(rest).trim();
         }
-        let missing = |what| format!("expected descr, fortran_order and shape, got no {what}");
+        let missing = |what| format!("expected {ENTRIES}, got no {what}");
         Ok(Self {
             descr: descr.ok_or_else(|| missing("descr"))?,
             fortran: fortran.ok_or_else(|| missing("fortran_order"))?,
             shape: shape.ok_or_else(|| missing("shape"))?,
         })
     }
+}
+
+/// Takes a type from the front of the text.
+fn descr_of(rest: &mut &str) -> Result<String, String> {
+    let wrong = |_| format!("expected one plain type ({READABLE}), got {}", clip(rest));
+    let (value, after) = quoted(rest).map_err(wrong)?;
+    *rest = after;
+    Ok(value.to_owned())
+}
+
+/// Takes True or False from the front of the text.
+fn truth_of(rest: &mut &str) -> Result<bool, String> {
+    let word = rest.split([',', '}', ' ']).next().unwrap_or_default();
+    let truth = match word {
+        "True" => true,
+        "False" => false,
+        _ => {
+            let got = clip(word);
+            return Err(format!(
+                "expected True or False for fortran_order, got '{got}'"
+            ));
+        }
+    };
+    *rest = &rest[word.len()..];
+    Ok(truth)
+}
+
+/// Takes a tuple of numbers from the front of the text.
+fn shape_of(rest: &mut &str) -> Result<Vec<u64>, String> {
+    let wrong = || format!("expected a shape such as (3, 4), got '{}'", clip(rest));
+    let inside = rest.strip_prefix('(').ok_or_else(wrong)?;
+    let (inside, after) = inside.split_once(')').ok_or_else(wrong)?;
+    let numbers = inside.split(',').map(str::trim);
+    let numbers = numbers.filter(|number| !number.is_empty()).map(str::parse);
+    let shape = numbers.collect::<Result<_, _>>().map_err(|_| wrong())?;
+    *rest = after;
+    Ok(shape)
 }
 
 /// A Python string and what follows it.
@@ -196,7 +185,7 @@ fn clip(text: &str) -> String {
 }
 
 /// Reads the header of an array that is a stream, as in an archive: a Fortran one is read into memory.
-pub fn array(mut input: Input) -> Result<Array> {
+pub fn array(mut input: ByteReader) -> Result<Array> {
     let Preamble {
         header, fortran, ..
     } = preamble(&mut input)?;
@@ -208,7 +197,7 @@ pub fn array(mut input: Input) -> Result<Array> {
     let justified = input.justified;
     let checked = Array::new(
         &header,
-        Input::plain(name.clone(), Box::new(io::empty()), justified),
+        ByteReader::plain(name.clone(), Box::new(io::empty()), justified),
     )?;
     let count = checked.rows() * checked.width() * header.element.size();
     let mut bytes = Vec::new();
@@ -235,16 +224,14 @@ pub fn array_of_file(path: &Path) -> Result<Array> {
     if !fortran || header.dims.len() < 2 {
         return Ok(array);
     }
-    let file = File::open(path).map_err(|error| crate::error::file_error("read", path, error))?;
+    let file = File::open(path).map_err(|error| file_error("read", path, error))?;
     Ok(array.column_by_column(Box::new(BufReader::new(file)), bytes))
 }
 
 /// Rows of one array, with the labels beside it if they are there.
-pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
+pub fn open_file(path: &Path) -> Result<RowStream> {
     let values = array_of_file(path)?;
-    let layout = values
-        .layout()?
-        .fitted(request.model.as_ref(), &path.display().to_string())?;
+    let layout = values.layout()?;
     let labels = labels_beside(path)
         .map(|path| array_of_file(&path))
         .transpose()?;
@@ -265,7 +252,7 @@ fn labels_beside(path: &Path) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Room for the header while the number of rows is not known yet; a multiple of 64, as NumPy wants it.
+/// Bytes for the header while the number of rows is not known yet; a multiple of 64, as NumPy wants it.
 const WRITTEN_HEADER: usize = 128;
 
 /// Writes an array row by row; the header is filled in at the end.
@@ -273,13 +260,18 @@ pub struct NpyWriter<W: Write + Seek> {
     out: W,
     double: bool,
     width: usize,
-    shape: Option<Shape>,
+    shape: Option<ImageShape>,
     numbers: usize,
 }
 
 impl<W: Write + Seek> NpyWriter<W> {
     /// Numbers of 64 bits if `double`, else of 32.
-    pub fn new(mut out: W, double: bool, width: usize, shape: Option<Shape>) -> io::Result<Self> {
+    pub fn new(
+        mut out: W,
+        double: bool,
+        width: usize,
+        shape: Option<ImageShape>,
+    ) -> io::Result<Self> {
         out.write_all(&[0; WRITTEN_HEADER])?;
         Ok(Self {
             out,
@@ -293,9 +285,10 @@ impl<W: Write + Seek> NpyWriter<W> {
     /// The next number.
     pub fn push(&mut self, number: f64) -> io::Result<()> {
         self.numbers += 1;
-        match self.double {
-            true => self.out.write_all(&number.to_le_bytes()),
-            false => self.out.write_all(&(number as f32).to_le_bytes()),
+        if self.double {
+            self.out.write_all(&number.to_le_bytes())
+        } else {
+            self.out.write_all(&(number as f32).to_le_bytes())
         }
     }
 
@@ -303,12 +296,12 @@ impl<W: Write + Seek> NpyWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         let rows = self.numbers / self.width;
         let shape = match self.shape {
-            Some(Shape {
+            Some(ImageShape {
                 height,
                 width,
                 channels: 1,
             }) => format!("({rows}, {height}, {width})"),
-            Some(Shape {
+            Some(ImageShape {
                 height,
                 width,
                 channels,
@@ -317,13 +310,13 @@ impl<W: Write + Seek> NpyWriter<W> {
         };
         let descr = if self.double { "<f8" } else { "<f4" };
         let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-        let room = WRITTEN_HEADER - MAGIC.len() - 4;
+        let length = WRITTEN_HEADER - MAGIC.len() - 4;
         self.out.seek(SeekFrom::Start(0))?;
         self.out.write_all(MAGIC)?;
         self.out.write_all(&[1, 0])?;
-        self.out.write_all(&(room as u16).to_le_bytes())?;
+        self.out.write_all(&(length as u16).to_le_bytes())?;
         self.out
-            .write_all(format!("{text:<width$}\n", width = room - 1).as_bytes())?;
+            .write_all(format!("{text:<width$}\n", width = length - 1).as_bytes())?;
         self.out.flush()?;
         Ok(self.out)
     }
@@ -370,10 +363,10 @@ mod tests {
     #[test]
     fn arrays_of_numpy() {
         for name in ["hole.npy", "fortran.npy"] {
-            let rows = open_file(&data(name), &Request::default()).unwrap();
+            let rows = open_file(&data(name)).unwrap();
             assert_eq!(
                 rows.layout.shape,
-                Some(Shape {
+                Some(ImageShape {
                     height: 2,
                     width: 2,
                     channels: 1
@@ -411,10 +404,7 @@ mod tests {
             fs::write(folder.path().join(format!("{x}.npy")), &numbers).unwrap();
             fs::write(folder.path().join(format!("{y}.npy")), &labels).unwrap();
             let path = folder.path().join(format!("{x}.npy"));
-            let table = open_file(&path, &Request::default())
-                .unwrap()
-                .collect_table()
-                .unwrap();
+            let table = open_file(&path).unwrap().collect_table().unwrap();
             assert_eq!(
                 (table.labels, table.values),
                 (Some(vec![1, -1]), vec![5.0, 6.0]),
@@ -437,10 +427,7 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         let bytes = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-        assert_eq!(
-            bytes(b""),
-            "a.npy: expected 8 bytes of NPY header, but the file ends after 0"
-        );
+        assert_eq!(bytes(b""), "a.npy: expected 8 bytes of NPY header, got 0");
         assert_eq!(
             bytes(b"x0,x1\n1,2\n"),
             "a.npy: expected an NPY array (\\x93NUMPY), got bytes [78, 30, 2c, 78, 31, 0a]"
@@ -487,7 +474,7 @@ mod tests {
             let huge = format!(
                 "{{'descr': '<f8', 'fortran_order': {order}, 'shape': (4294967296, 4294967295)}}"
             );
-            assert!(says(&huge).ends_with("more than the file holds"), "{order}");
+            assert!(says(&huge).ends_with("got a shorter file"), "{order}");
         }
         assert!(says("{'descr': '', 'fortran_order': False, 'shape': ()}").contains("got ''"));
         assert!(says("{'descr': 'é', 'fortran_order': False, 'shape': ()}").contains("got 'é'"));
@@ -495,7 +482,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let shape = Shape {
+        let shape = ImageShape {
             height: 1,
             width: 2,
             channels: 1,

@@ -3,12 +3,11 @@
 //! Only what NumPy writes is read: the list at the end of the archive (with the 64-bit fields of large ones) and the
 //! entries it points to. Checksums are compared.
 
-use crate::error::{file_error, mistake};
+use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::formats::array::stream;
 use crate::formats::npy;
-use crate::layout::{Request, Rows, Split, some_of};
-use crate::source::{Input, MOST_INFLATION};
-use anyhow::Result;
+use crate::layout::{RowStream, Split, some_of};
+use crate::source::{ByteReader, MAX_INFLATION};
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 use std::fs::File;
@@ -151,21 +150,19 @@ impl Archive {
             size <= LONGEST_LIST && at.checked_add(size).is_some_and(|end| end <= length)
         });
         let Some((at, size)) = sound else {
-            let message = format!(
-                "{name}: expected an NPZ archive, got a file without a sound list of entries at its end"
-            );
-            return Err(mistake(message));
+            let got = "a file without a sound list of entries at its end";
+            return Err(Error::expected(ErrorKind::Damaged, "an NPZ archive", got).in_file(&name));
         };
         let list = bytes_at(&mut file, at, size).map_err(fails)?;
         let (mut rest, mut entries) = (&list[..], Vec::new());
         while rest.starts_with(&LISTED) {
             let parsed = parse_entry(rest).filter(|&(_, length)| length <= rest.len());
             let Some((entry, length)) = parsed else {
-                let message = format!(
-                    "{name}: entry {} of the archive is damaged, locked or packed in an unknown way",
-                    entries.len()
+                let number = entries.len() + 1;
+                let sentence = format!(
+                    "entry {number} of the archive is damaged, locked or packed in an unknown way"
                 );
-                return Err(mistake(message));
+                return Err(Error::damaged(sentence).in_file(&name));
             };
             entries.push(entry);
             rest = &rest[length..];
@@ -188,7 +185,7 @@ impl Archive {
     }
 
     /// The bytes of an entry.
-    fn input(&self, entry: &Entry) -> Result<Input> {
+    fn input(&self, entry: &Entry) -> Result<ByteReader> {
         let fails = |error| file_error("read", &self.path, error);
         let name = format!("{} ({})", self.name, entry.name);
         let mut file = File::open(&self.path).map_err(fails)?;
@@ -202,20 +199,19 @@ impl Archive {
             .and_then(|start| start.checked_add(entry.packed))
             .filter(|&end| end <= self.length);
         let (Some(start), Some(_)) = (start, end) else {
-            return Err(mistake(format!(
-                "{name}: the archive is damaged: the entry is not where the list says"
-            )));
+            let sentence = "the archive is damaged: the entry is not where the list says";
+            return Err(Error::damaged(sentence).in_file(&name));
         };
-        let most = if entry.deflated {
-            entry.packed.saturating_mul(MOST_INFLATION)
+        let max_size = if entry.deflated {
+            entry.packed.saturating_mul(MAX_INFLATION)
         } else {
             entry.packed
         };
-        if entry.size > most {
+        if entry.size > max_size {
             let (size, packed) = (entry.size, entry.packed);
-            return Err(mistake(format!(
-                "{name}: the archive promises {size} bytes from {packed}, which is impossible"
-            )));
+            let sentence =
+                format!("the archive promises {size} bytes from {packed}, which is impossible");
+            return Err(Error::damaged(sentence).in_file(&name));
         }
         file.seek(SeekFrom::Start(start)).map_err(fails)?;
         let packed = BufReader::with_capacity(1 << 16, file.take(entry.packed));
@@ -229,7 +225,7 @@ impl Archive {
             crc: Crc::new(),
             expected: entry.crc,
         };
-        Ok(Input::plain(
+        Ok(ByteReader::plain(
             name,
             Box::new(BufReader::with_capacity(1 << 16, checked)),
             entry.size,
@@ -256,7 +252,7 @@ impl<R: Read> Read for Checked<R> {
     }
 }
 
-/// Names under which rows are looked for, the first one found wins; those of the wanted half come first.
+/// Names of arrays to look for, the best first; those of the wanted half come first.
 fn names_of(plain: &[&str], split: Split) -> Vec<String> {
     let halves = plain.iter().map(|name| format!("{name}_{}", split.word()));
     let other_way = plain.iter().map(|name| format!("{}_{name}", split.word()));
@@ -267,35 +263,24 @@ fn names_of(plain: &[&str], split: Split) -> Vec<String> {
 }
 
 /// Rows from X (or x, data, images), labels from y (or Y, labels, label, target).
-pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
+pub fn open_file(path: &Path, split: Split) -> Result<RowStream> {
     let archive = Archive::open(path)?;
-    let Some(entry) = archive.find(&names_of(
-        &["X", "x", "data", "images", "arr_0"],
-        request.split,
-    )) else {
+    let Some(entry) = archive.find(&names_of(&["X", "x", "data", "images", "arr_0"], split)) else {
         let names: Vec<&str> = archive
             .entries
             .iter()
             .map(|entry| entry.name.trim_end_matches(".npy"))
             .collect();
-        let message = format!(
-            "{}: expected an array X, x, data or images, got {}",
-            archive.name,
-            some_of(&names)
-        );
-        return Err(mistake(message));
+        let expected = "an array X, x, data or images";
+        let error = Error::expected(ErrorKind::MissingColumn, expected, some_of(&names));
+        return Err(error.in_file(&archive.name));
     };
     let values = npy::array(archive.input(entry)?)?;
-    let labels = archive.find(&names_of(
-        &["y", "Y", "labels", "label", "target"],
-        request.split,
-    ));
+    let labels = archive.find(&names_of(&["y", "Y", "labels", "label", "target"], split));
     let labels = labels
         .map(|entry| npy::array(archive.input(entry)?))
         .transpose()?;
-    let layout = values
-        .layout()?
-        .fitted(request.model.as_ref(), &archive.name)?;
+    let layout = values.layout()?;
     stream(values, labels, layout)
 }
 
@@ -341,11 +326,7 @@ mod tests {
     #[test]
     fn halves_and_labels() {
         let read = |split| {
-            let request = Request {
-                split,
-                ..Request::default()
-            };
-            open_file(&data("halves.npz"), &request)
+            open_file(&data("halves.npz"), split)
                 .unwrap()
                 .collect_table()
                 .unwrap()
@@ -363,22 +344,19 @@ mod tests {
         );
     }
 
-    /// What is said about a changed copy of an archive.
-    fn says(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    /// The error of a changed copy of an archive.
+    fn says(name: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npz");
         let mut bytes = fs::read(data(name)).unwrap();
         change(&mut bytes);
         fs::write(&path, bytes).unwrap();
-        let read = open_file(&path, &Request::default())
-            .and_then(Rows::collect_table)
+        let read = open_file(&path, Split::Train)
+            .and_then(RowStream::collect_table)
             .map(drop);
         read.map_err(|error| {
-            mistake(
-                error
-                    .to_string()
-                    .replace(&format!("{}/", folder.path().display()), ""),
-            )
+            let folder = format!("{}/", folder.path().display());
+            error.to_string().replace(&folder, "")
         })
     }
 
@@ -440,7 +418,7 @@ mod tests {
             error
                 .unwrap_err()
                 .to_string()
-                .starts_with("a.npz: entry 0 of the archive is damaged, locked")
+                .starts_with("a.npz: entry 1 of the archive is damaged, locked")
         );
     }
 

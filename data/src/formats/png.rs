@@ -3,10 +3,11 @@
 //! Numbers run from 0 to 255 whatever the depth of the file: 16-bit ones are divided by 257. A pixel that is less than
 //! half opaque is missing.
 
-use crate::error::{file_error, mistake};
-use crate::layout::{Chunk, Layout, Request, Rows, Shape, rows_per_chunk, some_of, sort_names};
-use crate::source::MOST_INFLATION;
-use anyhow::Result;
+use crate::error::{Error, ErrorKind, Result, file_error, read_error};
+use crate::layout::{
+    Chunk, ImageShape, Layout, RowStream, Split, rows_per_chunk, some_of, sort_names,
+};
+use crate::source::MAX_INFLATION;
 pub use png::ColorType;
 use png::{BitDepth, Decoder, Transformations};
 use std::collections::BTreeMap;
@@ -17,71 +18,72 @@ use std::path::{Path, PathBuf};
 /// What a file begins with.
 pub const MAGIC: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// A model of a larger image than this would not fit into any memory; a file of a few bytes may promise one.
-const MOST_PIXELS: u64 = 1 << 24;
+/// A model of a larger image than this would not fit into memory; a file of a few bytes may claim one.
+const MAX_PIXELS: u64 = 1 << 24;
 
 /// An image and its shape.
 pub struct Image {
     /// (height, width, channels); NaN is missing.
     pub values: Vec<f32>,
     /// One channel for grey, three for colour.
-    pub shape: Shape,
+    pub shape: ImageShape,
 }
 
 /// Reads one image.
 pub fn read_image(path: &Path) -> Result<Image> {
-    let name = path.display();
-    let file = File::open(path).map_err(|error| file_error("read", path, error))?;
-    let length = file
-        .metadata()
-        .map_err(|error| file_error("read", path, error))?
-        .len();
+    let name = path.display().to_string();
+    let fails = |error| file_error("read", path, error);
     let wrong = |error: png::DecodingError| match error {
-        png::DecodingError::IoError(error) => crate::source::damaged(&name.to_string(), error),
-        other => mistake(format!("{name}: expected a PNG image: {other}")),
+        png::DecodingError::IoError(error) => read_error(&name, error),
+        other => Error::damaged(format!("expected a PNG image: {other}")).in_file(&name),
     };
+    let file = File::open(path).map_err(fails)?;
+    let length = file.metadata().map_err(fails)?.len();
     let mut decoder = Decoder::new(BufReader::new(file));
     decoder.set_transformations(Transformations::EXPAND);
     let info = decoder.read_header_info().map_err(wrong)?;
-    let (width, height) = (info.width, info.height);
-    let pixels = u64::from(width) * u64::from(height);
-    if pixels.saturating_mul(info.bits_per_pixel() as u64) / 8
-        > length.saturating_mul(MOST_INFLATION)
-    {
-        return Err(mistake(format!(
-            "{name}: the header promises {width}×{height} pixels, more than the file holds"
-        )));
-    }
-    if pixels > MOST_PIXELS {
-        return Err(mistake(format!(
-            "{name}: expected at most {MOST_PIXELS} pixels, got {width}×{height}"
-        )));
-    }
+    let pixels = check_size(info, length).map_err(|error| error.in_file(&name))?;
     // For the chunks before the pixels, and for pixels of at most four numbers of two bytes.
     decoder.set_limits(png::Limits {
         bytes: (1 << 20) + 8 * pixels as usize,
     });
     let mut reader = decoder.read_info().map_err(wrong)?;
-    let size = reader
-        .output_buffer_size()
-        .ok_or_else(|| mistake(format!("{name}: the image is too large")))?;
+    let too_large = || Error::damaged("the image is too large").in_file(&name);
+    let size = reader.output_buffer_size().ok_or_else(too_large)?;
     let mut bytes = vec![0; size];
     let frame = reader.next_frame(&mut bytes).map_err(wrong)?;
-    let shape = Shape {
+    let colour = frame.color_type.samples() >= 3;
+    let shape = ImageShape {
         height: frame.height as usize,
         width: frame.width as usize,
-        channels: if frame.color_type.samples() >= 3 {
-            3
-        } else {
-            1
-        },
+        channels: if colour { 3 } else { 1 },
     };
-    let values = numbers(
-        &bytes[..frame.buffer_size()],
-        frame.color_type,
-        frame.bit_depth,
-    );
+    let bytes = &bytes[..frame.buffer_size()];
+    let values = numbers(bytes, frame.color_type, frame.bit_depth);
     Ok(Image { values, shape })
+}
+
+/// How many pixels an image has, if a file of this many bytes can hold them.
+fn check_size(info: &png::Info<'_>, length: u64) -> Result<u64> {
+    let (width, height) = (info.width, info.height);
+    let pixels = u64::from(width) * u64::from(height);
+    let bytes = pixels.saturating_mul(info.bits_per_pixel() as u64) / 8;
+    if bytes > length.saturating_mul(MAX_INFLATION) {
+        let expected = format!("{width}×{height} pixels, as its header says");
+        return Err(Error::expected(
+            ErrorKind::Damaged,
+            expected,
+            "a shorter file",
+        ));
+    }
+    if pixels > MAX_PIXELS {
+        let (expected, got) = (
+            format!("at most {MAX_PIXELS} pixels"),
+            format!("{width}×{height}"),
+        );
+        return Err(Error::expected(ErrorKind::Damaged, expected, got));
+    }
+    Ok(pixels)
 }
 
 /// Numbers from 0 to 255, with the opacity turned into holes.
@@ -130,7 +132,7 @@ impl Image {
         };
         Self {
             values,
-            shape: Shape {
+            shape: ImageShape {
                 channels,
                 ..self.shape
             },
@@ -139,9 +141,12 @@ impl Image {
 }
 
 /// The images of a data set and, if folders name classes, the class of each.
-struct Listing {
+pub struct ImageFiles {
+    /// What messages call it.
+    name: String,
     files: Vec<PathBuf>,
-    labels: Option<Vec<i64>>,
+    /// One for each file; `None` where folders name no classes.
+    labels: Option<Vec<usize>>,
     classes: Vec<String>,
 }
 
@@ -169,42 +174,51 @@ fn list(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     Ok((files, folders))
 }
 
-impl Listing {
-    fn new(folder: &Path, request: &Request) -> Result<Self> {
-        let halves = ["train", "test"].map(|half| folder.join(half));
-        let half = folder.join(request.split.word());
-        let folder = if halves.iter().all(|half| half.is_dir()) {
-            &half
-        } else {
-            folder
-        };
-        let name = folder.display();
-        let (files, folders) = list(folder)?;
+/// The half of a folder that has folders for both, else the folder itself.
+fn half_of(folder: &Path, split: Split) -> PathBuf {
+    let halves = ["train", "test"].map(|half| folder.join(half));
+    if halves.iter().all(|half| half.is_dir()) {
+        folder.join(split.word())
+    } else {
+        folder.to_owned()
+    }
+}
+
+impl ImageFiles {
+    /// One image as one row.
+    pub fn of_file(path: &Path) -> Self {
+        Self {
+            name: path.display().to_string(),
+            files: vec![path.to_owned()],
+            labels: None,
+            classes: Vec::new(),
+        }
+    }
+
+    /// A folder of images, or of folders of images, one for each class.
+    pub fn of_folder(folder: &Path, split: Split) -> Result<Self> {
+        let folder = half_of(folder, split);
+        let name = folder.display().to_string();
+        let (files, folders) = list(&folder)?;
         let mut by_class = BTreeMap::new();
         for folder in folders {
             let (files, _) = list(&folder)?;
             if !files.is_empty() {
-                let class = folder
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
-                by_class.insert(class, files);
+                let class = folder.file_name().unwrap_or_default();
+                by_class.insert(class.to_string_lossy().into_owned(), files);
             }
         }
         if !files.is_empty() && !by_class.is_empty() {
-            let message = format!(
-                "{name}: expected images or folders of images, one for each class, got both"
-            );
-            return Err(mistake(message));
+            let expected = "images or folders of images, one for each class";
+            return Err(Error::expected(ErrorKind::UnknownFormat, expected, "both").in_file(&name));
         }
         if files.is_empty() && by_class.is_empty() {
-            return Err(mistake(format!(
-                "{name}: expected MNIST's four files, PNG images, or folders of them, got none"
-            )));
+            let expected = "MNIST's four files, PNG images, or folders of them";
+            return Err(Error::expected(ErrorKind::UnknownFormat, expected, "none").in_file(&name));
         }
         if !files.is_empty() {
             return Ok(Self {
+                name,
                 files,
                 labels: None,
                 classes: Vec::new(),
@@ -212,195 +226,109 @@ impl Listing {
         }
         let mut classes: Vec<String> = by_class.keys().cloned().collect();
         sort_names(&mut classes);
-        if let Some(model) = request
-            .model
-            .as_ref()
-            .filter(|model| !model.classes.is_empty())
-        {
-            if let Some(unknown) = classes.iter().find(|class| !model.classes.contains(class)) {
-                let wanted = some_of(&model.classes);
-                return Err(mistake(format!(
-                    "{name}: expected folders named {wanted}, as the model has, got '{unknown}'"
-                )));
-            }
-            classes.clone_from(&model.classes);
-        }
         let (mut files, mut labels) = (Vec::new(), Vec::new());
         for (label, class) in classes.iter().enumerate() {
             let mine = by_class.remove(class).unwrap_or_default();
-            labels.resize(labels.len() + mine.len(), label as i64);
+            labels.resize(labels.len() + mine.len(), label);
             files.extend(mine);
         }
         Ok(Self {
+            name,
             files,
             labels: Some(labels),
             classes,
         })
     }
-}
 
-/// One image as one row.
-pub fn open_file(path: &Path, request: &Request) -> Result<Rows> {
-    open(
-        Listing {
-            files: vec![path.to_owned()],
-            labels: None,
-            classes: Vec::new(),
-        },
-        request,
-    )
-}
-
-/// A folder of images, or of folders of images.
-pub fn open_folder(folder: &Path, request: &Request) -> Result<Rows> {
-    open(Listing::new(folder, request)?, request)
-}
-
-fn open(listing: Listing, request: &Request) -> Result<Rows> {
-    let channels = request
-        .model
-        .as_ref()
-        .and_then(|model| model.shape)
-        .map(|shape| shape.channels);
-    let read = move |path: &Path| {
-        let image = read_image(path)?;
-        Ok::<_, anyhow::Error>(match channels {
-            Some(channels) => image.with_channels(channels),
-            None => image,
+    /// The same with the classes of a model, in their order. A folder that names none of them is an error.
+    pub fn with_classes(mut self, known: &[String]) -> Result<Self> {
+        if known.is_empty() {
+            return Ok(self);
+        }
+        let Some(labels) = self.labels.take() else {
+            return Ok(self);
+        };
+        let code = |class: &String| known.iter().position(|name| name == class);
+        if let Some(unknown) = self.classes.iter().find(|class| code(class).is_none()) {
+            let expected = format!("folders named {}, as the model has", some_of(known));
+            let error = Error::unexpected(ErrorKind::UnknownClass, expected, unknown);
+            return Err(error.in_file(&self.name));
+        }
+        let codes: Vec<usize> = self.classes.iter().filter_map(code).collect();
+        let mut rows: Vec<(usize, PathBuf)> = labels
+            .iter()
+            .map(|&label| codes[label])
+            .zip(self.files)
+            .collect();
+        rows.sort_by_key(|&(label, _)| label); // stable: files of a class stay in their order
+        let (labels, files) = rows.into_iter().unzip();
+        Ok(Self {
+            name: self.name,
+            files,
+            labels: Some(labels),
+            classes: known.to_vec(),
         })
-    };
-    let origin = listing.files[0].clone();
-    let shape = read(&origin)?.shape;
-    let layout = Layout {
-        classes: listing.classes,
-        ..Layout::unnamed(shape.numbers(), Some(shape))
-    };
-    let layout = layout.fitted(request.model.as_ref(), &origin.display().to_string())?;
-    let most = rows_per_chunk(shape.numbers());
-    let mut first = 0;
-    Ok(Rows::new(layout, move || {
-        let files = &listing.files[first..listing.files.len().min(first + most)];
-        let labels = listing
-            .labels
-            .as_ref()
-            .map(|labels| labels[first..first + files.len()].to_vec());
+    }
+
+    /// The images as rows, of this many channels if a model has them.
+    pub fn rows(self, channels: Option<usize>) -> Result<RowStream> {
+        let origin = self.files[0].clone();
+        let shape = read_with_channels(&origin, channels)?.shape;
+        let layout = Layout {
+            classes: self.classes.clone(),
+            ..Layout::unnamed(shape.numbers(), Some(shape))
+        };
+        let max_rows = rows_per_chunk(shape.numbers());
+        let mut first = 0;
+        Ok(RowStream::new(
+            origin.display().to_string(),
+            layout,
+            move || {
+                let chunk = self.chunk(first, max_rows, channels, shape)?;
+                first += chunk.files.len();
+                Ok((!chunk.files.is_empty()).then_some(chunk))
+            },
+        ))
+    }
+
+    /// At most `max_rows` images from `first` on.
+    fn chunk(
+        &self,
+        first: usize,
+        max_rows: usize,
+        channels: Option<usize>,
+        shape: ImageShape,
+    ) -> Result<Chunk> {
+        let files = &self.files[first..self.files.len().min(first + max_rows)];
+        let label = |&label: &usize| label as i64;
+        let labels = self.labels.as_ref();
+        let labels = labels.map(|all| all[first..first + files.len()].iter().map(label).collect());
         let mut chunk = Chunk {
             first,
             labels,
             ..Chunk::default()
         };
         for path in files {
-            let image = read(path)?;
+            let name = path.display().to_string();
+            let image = read_with_channels(path, channels)?;
             if image.shape != shape {
-                let (name, first, got) = (path.display(), origin.display(), image.shape);
-                return Err(mistake(format!(
-                    "{name}: expected an image of {shape}, as {first} is, got {got}"
-                )));
+                let expected = format!("an image of {shape}, as {} is", self.files[0].display());
+                let error = Error::expected(ErrorKind::ModelMismatch, expected, image.shape);
+                return Err(error.in_file(&name));
             }
             chunk.values.extend(image.values);
-            chunk.files.push(path.display().to_string());
+            chunk.files.push(name);
         }
-        first += files.len();
-        Ok((!chunk.files.is_empty()).then_some(chunk))
-    }))
+        Ok(chunk)
+    }
 }
 
-/// A grid has at most this many images, because all of them are drawn at once.
-const MOST_IMAGES: usize = 4096;
-
-/// Images drawn side by side: as many columns as rows, or one more, with a line of nothing between them.
-pub struct PngGrid {
-    file: String,
-    shape: Shape,
-    unit: bool, // numbers run to 1, not to 255
-    values: Vec<f32>,
-}
-
-impl PngGrid {
-    /// Rows of `width` numbers must be images, grey or in colour.
-    pub fn new(file: &str, width: usize, image: Option<(Shape, bool)>) -> Result<Self> {
-        match image {
-            Some((shape, unit)) if [1, 3].contains(&shape.channels) && shape.numbers() == width => {
-                Ok(Self {
-                    file: file.to_owned(),
-                    shape,
-                    unit,
-                    values: Vec::new(),
-                })
-            }
-            Some((shape, _)) => {
-                let expected = "expected images of 1 or 3 channels and nothing beside them";
-                Err(mistake(format!(
-                    "{file}: {expected}, got {shape} in rows of {width}; use CSV or NPY"
-                )))
-            }
-            None => Err(mistake(format!(
-                "{file}: expected images, got rows of {width} numbers; use CSV or NPY"
-            ))),
-        }
-    }
-
-    /// The next number.
-    pub fn push(&mut self, number: f64) -> Result<()> {
-        if self.values.len() == MOST_IMAGES * self.shape.numbers() {
-            let file = &self.file;
-            return Err(mistake(format!(
-                "{file}: expected at most {MOST_IMAGES} images in a picture, got more; use NPY"
-            )));
-        }
-        self.values.push(number as f32);
-        Ok(())
-    }
-
-    /// Draws the picture.
-    pub fn finish(self, out: impl Write) -> Result<()> {
-        let Shape {
-            height,
-            width,
-            channels,
-        } = self.shape;
-        let images = self.values.len() / self.shape.numbers();
-        if images == 0 {
-            return Err(mistake(format!(
-                "{}: expected at least one image in a picture, got none",
-                self.file
-            )));
-        }
-        let columns = (images as f64).sqrt().ceil() as usize;
-        let rows = images.div_ceil(columns.max(1));
-        let scale = if self.unit { 255.0 } else { 1.0 };
-        let holes = images > 1 || self.values.iter().any(|x| x.is_nan());
-        let samples = channels + usize::from(holes);
-        let (tall, wide) = (rows * (height + 1) - 1, columns * (width + 1) - 1);
-        let mut bytes = vec![0; tall * wide * samples];
-        for (i, pixel) in self.values.chunks_exact(channels).enumerate() {
-            let (image, y, x) = (i / (height * width), i / width % height, i % width);
-            let (y, x) = (
-                image / columns * (height + 1) + y,
-                image % columns * (width + 1) + x,
-            );
-            let drawn = &mut bytes[(y * wide + x) * samples..][..samples];
-            let seen = pixel.iter().all(|number| !number.is_nan());
-            for (byte, &number) in drawn.iter_mut().zip(pixel) {
-                *byte = (number * scale).round().clamp(0.0, 255.0) as u8; // NaN becomes 0
-            }
-            if let Some(opacity) = drawn.get_mut(channels) {
-                *opacity = if seen { 255 } else { 0 };
-            }
-        }
-        let color = match (channels, holes) {
-            (1, false) => ColorType::Grayscale,
-            (1, true) => ColorType::GrayscaleAlpha,
-            (_, false) => ColorType::Rgb,
-            (_, true) => ColorType::Rgba,
-        };
-        encode(out, (wide, tall), color, &bytes).map_err(|error| match error {
-            png::EncodingError::IoError(error) => {
-                anyhow::Error::new(error).context(format!("cannot write {}", self.file))
-            }
-            other => anyhow::anyhow!("{}: {other}", self.file),
-        })
-    }
+fn read_with_channels(path: &Path, channels: Option<usize>) -> Result<Image> {
+    let image = read_image(path)?;
+    Ok(match channels {
+        Some(channels) => image.with_channels(channels),
+        None => image,
+    })
 }
 
 /// Writes pixels of 8 bits.
@@ -437,8 +365,8 @@ mod tests {
             .collect()
     }
 
-    fn shape(height: usize, width: usize, channels: usize) -> Shape {
-        Shape {
+    fn shape(height: usize, width: usize, channels: usize) -> ImageShape {
+        ImageShape {
             height,
             width,
             channels,
@@ -473,32 +401,14 @@ mod tests {
 
     #[test]
     fn channels_follow_the_model() {
-        let request = |channels| Request {
-            model: Some(Layout::unnamed(6 * channels, Some(shape(2, 3, channels)))),
-            ..Request::default()
-        };
         let read = |name: &str, channels| {
-            open_file(&data(name), &request(channels))
-                .unwrap()
-                .collect_table()
-                .unwrap()
-                .values
+            let rows = ImageFiles::of_file(&data(name)).rows(Some(channels));
+            rows.unwrap().collect_table().unwrap().values
         };
         assert_eq!(read("grey.png", 3)[3..6], [128.0; 3]);
         assert_eq!(
             read("rgb.png", 1)[2],
             0.299 * 255.0 + 0.587 * 127.0 + 0.114 * 85.0
-        );
-        let small = Request {
-            model: Some(Layout::unnamed(4, Some(shape(2, 2, 1)))),
-            ..Request::default()
-        };
-        let error = open_file(&data("grey.png"), &small)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.ends_with("grey.png: expected images of 2×2×1, as the model has, got 2×3×1"),
-            "{error}"
         );
     }
 
@@ -512,10 +422,10 @@ mod tests {
         folder
     }
 
-    fn says(files: &[(&str, &str)], request: &Request) -> String {
+    fn says(files: &[(&str, &str)], classes: &[String]) -> String {
         let folder = folder(files);
-        let error = open_folder(folder.path(), request)
-            .and_then(Rows::collect_table)
+        let error = ImageFiles::of_folder(folder.path(), Split::Train)
+            .and_then(|files| files.with_classes(classes)?.rows(None)?.collect_table())
             .unwrap_err()
             .to_string();
         error.replace(&folder.path().display().to_string(), "~")
@@ -531,7 +441,8 @@ mod tests {
         ];
         let set = folder(&files);
         fs::write(set.path().join("9/notes.txt"), "not an image").unwrap();
-        let mut rows = open_folder(set.path(), &Request::default()).unwrap();
+        let opened = ImageFiles::of_folder(set.path(), Split::Train).unwrap();
+        let mut rows = opened.rows(None).unwrap();
         assert_eq!(rows.layout.classes, ["9", "10"]);
         let chunk = rows.next().unwrap().unwrap();
         assert_eq!(chunk.labels, Some(vec![0, 0, 1]));
@@ -542,10 +453,8 @@ mod tests {
         );
         assert!(chunk.files[2].ends_with("a.PNG") && rows.next().is_none());
         let plain = folder(&files[..1]);
-        let table = open_folder(&plain.path().join("10"), &Request::default())
-            .unwrap()
-            .collect_table()
-            .unwrap();
+        let files = ImageFiles::of_folder(&plain.path().join("10"), Split::Train).unwrap();
+        let table = files.rows(None).unwrap().collect_table().unwrap();
         assert_eq!((table.rows(), table.labels), (1, None));
     }
 
@@ -556,29 +465,21 @@ mod tests {
             ("grey.png", "test/b/1.png"),
             ("grey.png", "train/b/1.png"),
         ]);
-        let request = Request {
-            split: crate::layout::Split::Test,
-            ..Request::default()
-        };
-        let model = open_folder(set.path(), &Request::default()).unwrap().layout;
-        assert_eq!(
-            open_folder(set.path(), &request).unwrap().layout.classes,
-            ["b"]
-        );
-        let request = Request {
-            model: Some(model),
-            ..request
-        };
-        let table = open_folder(set.path(), &request)
-            .unwrap()
-            .collect_table()
-            .unwrap();
+        let open = |split| ImageFiles::of_folder(set.path(), split).unwrap();
+        let model = open(Split::Train).rows(None).unwrap().layout.classes;
+        assert_eq!(open(Split::Test).rows(None).unwrap().layout.classes, ["b"]);
+        let files = open(Split::Test).with_classes(&model).unwrap();
+        let table = files.rows(None).unwrap().collect_table().unwrap();
         assert_eq!(table.labels, Some(vec![1]), "the model's classes count");
+        let backwards: Vec<String> = ["b", "a"].map(str::to_owned).to_vec();
+        let files = open(Split::Train).with_classes(&backwards).unwrap();
+        assert!(files.files[0].ends_with("b/1.png"));
+        assert_eq!((files.labels, files.classes), (Some(vec![0, 1]), backwards));
     }
 
     #[test]
     fn nonsense_is_named() {
-        let any = Request::default();
+        let any = [];
         assert_eq!(
             says(&[], &any),
             "~: expected MNIST's four files, PNG images, or folders of them, got none"
@@ -591,16 +492,8 @@ mod tests {
             says(&[("grey.png", "a.png"), ("rgb.png", "b.png")], &any),
             "~/b.png: expected an image of 2×3×1, as ~/a.png is, got 2×3×3"
         );
-        let model = Layout {
-            classes: vec!["cat".into()],
-            ..Layout::unnamed(6, Some(shape(2, 3, 1)))
-        };
-        let request = Request {
-            model: Some(model),
-            ..Request::default()
-        };
         assert_eq!(
-            says(&[("grey.png", "dog/a.png")], &request),
+            says(&[("grey.png", "dog/a.png")], &["cat".to_owned()]),
             "~: expected folders named cat, as the model has, got 'dog'"
         );
         let bad = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -610,7 +503,7 @@ mod tests {
             change(&mut bytes);
             fs::write(&path, bytes).unwrap();
             let error = read_image(&path).err().unwrap();
-            assert!(crate::error::is_users(&error), "{error}");
+            assert!(error.is_user_error(), "{error}");
             error
                 .to_string()
                 .replace(&folder.path().display().to_string(), "~")
@@ -655,7 +548,7 @@ mod tests {
         let error = promise((1 << 31) - 1);
         assert!(
             error.ends_with(
-                "the header promises 2147483647×2147483647 pixels, more than the file holds"
+                "expected 2147483647×2147483647 pixels, as its header says, got a shorter file"
             ),
             "{error}"
         );
@@ -663,55 +556,5 @@ mod tests {
             promise(100).contains("a.png: "),
             "small enough, but there are no pixels"
         );
-    }
-
-    #[test]
-    fn a_grid_is_drawn_and_one_image_is_read_back() {
-        let draw_as = |unit: bool, shape: Shape, values: &[f32]| {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("a.png");
-            let mut grid = PngGrid::new("a.png", shape.numbers(), Some((shape, unit))).unwrap();
-            values.iter().for_each(|&x| grid.push(x.into()).unwrap());
-            grid.finish(File::create(&path).unwrap()).unwrap();
-            read_image(&path).unwrap()
-        };
-        let draw = |shape: Shape, values: &[f32]| draw_as(false, shape, values);
-        let rgb = draw(shape(1, 2, 3), &[0.0, 1.0, 2.0, 3.4, 300.0, -5.0]);
-        assert_eq!(values(rgb), [0.0, 1.0, 2.0, 3.0, 255.0, 0.0]);
-        let hole = draw(shape(1, 2, 1), &[f32::NAN, 7.0]);
-        assert_eq!(values(hole), [-1.0, 7.0]);
-        let unit = draw_as(true, shape(1, 2, 1), &[1.0, 0.5]);
-        assert_eq!(values(unit), [255.0, 128.0]);
-        let dark = draw(shape(1, 2, 1), &[1.0, 0.4]);
-        assert_eq!(values(dark), [1.0, 0.0]);
-        let none = PngGrid::new("a.png", 4, Some((shape(2, 2, 1), false)))
-            .unwrap()
-            .finish(Vec::new())
-            .unwrap_err();
-        assert_eq!(
-            none.to_string(),
-            "a.png: expected at least one image in a picture, got none"
-        );
-        let three = draw(shape(1, 1, 1), &[5.0, 6.0, 7.0]);
-        assert_eq!(three.shape, shape(3, 3, 1));
-        assert_eq!(
-            values(three),
-            [5.0, -1.0, 6.0, -1.0, -1.0, -1.0, 7.0, -1.0, -1.0]
-        );
-        assert!(
-            PngGrid::new("a.png", 4, None)
-                .err()
-                .unwrap()
-                .to_string()
-                .contains("expected images, got rows of 4")
-        );
-        let error = PngGrid::new("a.png", 8, Some((shape(2, 2, 2), false)))
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(error.contains("got 2×2×2 in rows of 8"), "{error}");
-        let mut full = PngGrid::new("a.png", 1, Some((shape(1, 1, 1), false))).unwrap();
-        (0..MOST_IMAGES).for_each(|_| full.push(0.0).unwrap());
-        assert!(full.push(0.0).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::layout::{ReadOptions, Split, Table};
 
 /// Rows and columns of an image.
 pub const SIDE: usize = 28;
@@ -43,9 +43,9 @@ impl Images {
 
     /// One half of a data set.
     pub fn read(data: &str, split: Split) -> Result<Self> {
-        let request = Request {
+        let request = ReadOptions {
             split,
-            ..Request::default()
+            ..ReadOptions::default()
         };
         let table: Table = sumout_data::read(data, &request)?;
         let width = table.layout.width;

@@ -30,7 +30,7 @@ use sumout::training::{Progress, labels};
 use sumout::{Device, Precision};
 use sumout::{Predictor, Rows};
 use sumout_data::devices::DeviceChoice;
-use sumout_data::layout::{Layout, Shape, Table};
+use sumout_data::layout::{ImageShape, Layout, Table};
 use sumout_data::plan::Plan;
 
 #[derive(Debug, Deserialize)]
@@ -68,7 +68,7 @@ impl Options {
     /// What trains, as the plan and the command line say.
     fn device(&self, choice: &DeviceChoice) -> Result<(Device, Precision)> {
         let Some(planned) = &self.precision else {
-            return choice.ready(Precision::Tf32);
+            return Ok(choice.ready(Precision::Tf32)?);
         };
         let planned: Precision = planned.parse()?;
         let (device, precision) = choice.ready(planned)?;
@@ -250,7 +250,7 @@ impl Training<'_> {
 /// A white image of the last class. Presets only look at the shape, the range and the number of
 /// classes of the data.
 fn one_image() -> Table {
-    let shape = Shape {
+    let shape = ImageShape {
         height: SIDE,
         width: SIDE,
         channels: 1,

@@ -44,7 +44,7 @@ pub fn run(folder: &Path) -> Result<()> {
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut predictor = Predictor::new(sumout::Model::from_bytes(&bytes)?)?;
     save("samples.svg", samples(&mut predictor)?)?;
-    save("neurons.svg", neurons(&mut predictor)?)
+    Ok(save("neurons.svg", neurons(&mut predictor)?)?)
 }
 
 /// A row of samples from P(X|y) for every class.

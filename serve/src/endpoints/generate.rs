@@ -1,20 +1,21 @@
-//! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that nobody sent.
+//! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that the service makes or has.
 
-use crate::answers::{Block, Parts, Writer};
-use crate::endpoints::neurons::Ask;
-use crate::formats::negotiate::Format;
-use crate::limits::{Limits, MOST_SAMPLES};
+use crate::answer_rows::{AnswerOf, AnswerParts, Block, ChannelOf};
+use crate::answers::AnswerWriter;
+use crate::app::{Answered, App, Document, class_of, query};
+use crate::formats::negotiate::BodyFormat;
+use crate::limits::{Limits, MAX_SAMPLES};
+use crate::nodes::{ChannelView, NodeQuestion};
 use crate::problem::Problem;
-use crate::registry::Live;
-use crate::routes::{Answered, App, Document, class_of, query};
+use crate::registry::{Example, ServedModel};
 use crate::spool::Spool;
 use crate::worker::{Answer, Question};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Channels shown of a node.
-const MOST_CHANNELS: usize = 32;
+/// Maximum of channels shown of a node.
+const MAX_CHANNELS: usize = 32;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,8 +57,8 @@ fn within(what: &str, got: Option<usize>, usual: usize, most: usize) -> Result<u
     }
 }
 
-async fn ask(live: &Live, question: Question, limits: &Limits) -> Result<Answer, Problem> {
-    let reply = live.engine.ask(question, Vec::new())?;
+async fn ask(live: &ServedModel, question: Question, limits: &Limits) -> Result<Answer, Problem> {
+    let reply = live.worker.ask(question, Vec::new())?;
     let late = |_| Problem::busy("the model did not answer in time; try again in a moment");
     let answer = tokio::time::timeout(limits.patience(), reply)
         .await
@@ -66,22 +67,20 @@ async fn ask(live: &Live, question: Question, limits: &Limits) -> Result<Answer,
 }
 
 fn write(
-    live: &Live,
-    to: Format,
-    parts: Parts,
+    live: &ServedModel,
+    to: BodyFormat,
+    parts: AnswerParts,
     block: &Block,
     limits: &Limits,
 ) -> Result<Answered, Problem> {
     let spool = Spool::new(limits.stream());
-    let mut writer = Writer::new(
-        to,
-        &live.name,
-        &live.columns,
-        &live.classes,
+    let answer = AnswerOf {
+        model: &live.name,
+        encoder: &live.encoder,
+        classes: &live.classes,
         parts,
-        None,
-        spool,
-    )?;
+    };
+    let mut writer = AnswerWriter::new(to, answer, None, spool)?;
     writer.block(block)?;
     Answered::new(writer.finish()?, to, block.rows)
 }
@@ -89,14 +88,10 @@ fn write(
 /// `GET /v1/sample`: new rows.
 pub async fn sample(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
     let asked: SampleQuery = query(request.uri())?;
-    let live = app.shelf.find(asked.model.as_deref())?;
-    let to = Format::accepted(request.headers(), Format::Json)?;
-    let class = asked
-        .class
-        .as_deref()
-        .map(|name| class_of(&live, name))
-        .transpose()?;
-    let count = within("count", asked.count, 16, MOST_SAMPLES)?;
+    let live = app.registry.find(asked.model.as_deref())?;
+    let to = BodyFormat::accepted(request.headers(), BodyFormat::Json)?;
+    let class = class_of(&live, asked.class.as_deref())?;
+    let count = within("count", asked.count, 16, MAX_SAMPLES)?;
     let question = Question::Sample {
         count,
         class,
@@ -114,10 +109,10 @@ pub async fn sample(State(app): State<App>, request: Request) -> Result<Answered
     write(
         &live,
         to,
-        Parts {
+        AnswerParts {
             values: true,
             classes: true,
-            ..Parts::default()
+            ..AnswerParts::default()
         },
         &block,
         &app.limits,
@@ -127,8 +122,8 @@ pub async fn sample(State(app): State<App>, request: Request) -> Result<Answered
 /// `GET /v1/explain`: what a node stands for.
 pub async fn explain(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
     let asked: ExplainQuery = query(request.uri())?;
-    let live = app.shelf.find(asked.model.as_deref())?;
-    let to = Format::accepted(request.headers(), Format::Json)?;
+    let live = app.registry.find(asked.model.as_deref())?;
+    let to = BodyFormat::accepted(request.headers(), BodyFormat::Json)?;
     let mode = match asked.how.as_deref() {
         None | Some("samples") => false,
         Some("mode") => true,
@@ -139,59 +134,66 @@ pub async fn explain(State(app): State<App>, request: Request) -> Result<Answere
             )));
         }
     };
-    let ask_for = Ask {
+    let question = NodeQuestion {
         tree: asked.tree.unwrap_or(0),
         level: asked.level,
         node: asked.node,
         channel: asked.channel,
-        channels: within("channels", asked.channels, 8, MOST_CHANNELS)?,
+        channels: within("channels", asked.channels, 8, MAX_CHANNELS)?,
         count: within("count", asked.count, 4, 64)?,
         mode,
         seed: asked.seed.unwrap_or(1),
     };
-    let Answer::Neurons(views) = ask(&live, Question::Explain(ask_for), &app.limits).await? else {
+    let Answer::Channels(views) = ask(&live, Question::Explain(question), &app.limits).await?
+    else {
         return Err(Problem::ours("the model answered another question"));
     };
-    let width = live.columns.width();
-    let mut block = Block {
-        values: Some(Vec::new()),
-        channels: Some(Vec::new()),
-        ..Block::default()
-    };
-    for view in views {
-        let rows = view.rows.len() / width;
-        block.rows += rows;
-        block.values.get_or_insert_default().extend(view.rows);
-        block
-            .channels
-            .get_or_insert_default()
-            .extend(std::iter::repeat_n((view.channel, view.probability), rows));
-    }
+    let block = channels_block(views, live.encoder.width());
     write(
         &live,
         to,
-        Parts {
+        AnswerParts {
             values: true,
             channels: true,
-            ..Parts::default()
+            ..AnswerParts::default()
         },
         &block,
         &app.limits,
     )
 }
 
+/// The rows of all channels, one channel after the other.
+fn channels_block(views: Vec<ChannelView>, width: usize) -> Block {
+    let (mut values, mut channels) = (Vec::new(), Vec::new());
+    for view in views {
+        let rows = view.rows.len() / width;
+        let channel = ChannelOf {
+            channel: view.channel,
+            probability: view.probability,
+        };
+        channels.extend(std::iter::repeat_n(channel, rows));
+        values.extend(view.rows);
+    }
+    Block {
+        rows: channels.len(),
+        values: Some(values),
+        channels: Some(channels),
+        ..Block::default()
+    }
+}
+
 /// `GET /v1/examples`: rows to try, with their labels.
 pub async fn examples(State(app): State<App>, request: Request) -> Result<Document, Problem> {
     let asked: ExamplesQuery = query(request.uri())?;
-    let live = app.shelf.find(asked.model.as_deref())?;
+    let live = app.registry.find(asked.model.as_deref())?;
     let count = within("count", asked.count, 24, 200)?;
     let chosen = live
         .examples
         .iter()
         .skip(asked.first.unwrap_or(0) as usize)
         .take(count);
-    let row = |(values, label): &(Vec<f32>, Option<String>)| {
-        let cell = |(column, &x): (usize, &f32)| match live.columns.categories(column) {
+    let row = |Example { values, label }: &Example| {
+        let cell = |(column, &x): (usize, &f32)| match live.encoder.categories(column) {
             _ if x.is_nan() => Value::Null,
             Some(names) => json!(names.get(x as usize)),
             None => json!(x),

@@ -1,5 +1,4 @@
-//! What a client can ask.
+//! What a client can ask for.
 
-pub mod neurons;
 pub mod rows;
 pub mod generate;

@@ -1,35 +1,32 @@
-//! `/v1/predict` and `/v1/impute`: rows in, the same rows out with what was asked.
+//! `/v1/predict` and `/v1/impute`: rows in; the same rows out with predictions, or with their holes filled.
 //!
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use crate::answers::{Block, Parts, Writer};
-use crate::formats::arrow::read::Arrow;
+use crate::answer_rows::{AnswerOf, AnswerParts, Block, RowScores};
+use crate::answers::AnswerWriter;
+use crate::app::{Answered, App, class_of, query};
+use crate::bodies::{Incoming, pump, whole};
+use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
-use crate::formats::negotiate::Format;
-use crate::formats::text::{Csv, Decode, Lines, Whole};
-use crate::limits::{Limits, MOST_DRAWS, STREAMS};
+use crate::formats::negotiate::BodyFormat;
+use crate::formats::text::{CsvDecoder, CsvTable, Decode, LinesDecoder, WholeDecoder};
+use crate::limits::{Limits, MAX_DRAWS, STREAMS};
 use crate::problem::Problem;
-use crate::registry::Live;
-use crate::routes::{Answered, App, class_of, query};
-use crate::spool::{Incoming, Spool};
+use crate::registry::ServedModel;
+use crate::spool::Spool;
 use crate::worker::{Answer, BATCH, Question, Reply};
-use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::BodyExt;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sumout::queries::How;
 use sumout::random::seed_at;
-use tokio::sync::mpsc::{self, Sender};
+use tokio::sync::mpsc;
 
 /// JSON up to here is parsed where it arrives.
 const SMALL: usize = 256 << 10;
-
-/// Bytes of a refused body that are read all the same: many clients look for an answer only when they have sent it all.
-const POLITE: usize = 64 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,130 +48,129 @@ struct ImputeQuery {
     classes: bool,
 }
 
-/// What is asked about every row.
-struct Plan {
-    live: Arc<Live>,
-    parts: Parts,
+/// A request about rows: which model, and what to compute for every row.
+struct RowsRequest {
+    live: Arc<ServedModel>,
+    parts: AnswerParts,
     how: How,
     class: Option<usize>,
     seed: u64,
-    to: Format,
+    to: BodyFormat,
 }
 
 /// `POST /v1/predict`.
 pub async fn predict(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
-    let asked: PredictQuery = query(request.uri())?;
-    let live = app.shelf.find(asked.model.as_deref())?;
-    let from = Format::of_body(request.headers())?;
-    let to = Format::accepted(request.headers(), from)?;
-    let parts = Parts {
+    let options: PredictQuery = query(request.uri())?;
+    let live = app.registry.find(options.model.as_deref())?;
+    let from = BodyFormat::of_body(request.headers())?;
+    let to = BodyFormat::accepted(request.headers(), from)?;
+    let parts = AnswerParts {
         scores: true,
-        ..Parts::default()
+        ..AnswerParts::default()
     };
-    answer(
-        &app,
-        Plan {
-            live,
-            parts,
-            how: How::Mean,
-            class: None,
-            seed: 0,
-            to,
-        },
-        from,
-        request,
-    )
-    .await
+    let asked = RowsRequest {
+        live,
+        parts,
+        how: How::Mean,
+        class: None,
+        seed: 0,
+        to,
+    };
+    answer(&app, asked, from, request).await
 }
 
 /// `POST /v1/impute`.
 pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
-    let asked: ImputeQuery = query(request.uri())?;
-    let live = app.shelf.find(asked.model.as_deref())?;
-    let from = Format::of_body(request.headers())?;
-    let to = Format::accepted(request.headers(), from)?;
-    let how = match &asked.how {
-        None => How::Mean,
-        Some(name) => name.parse::<How>().map_err(|_| {
-            let name: String = name.chars().take(40).collect();
-            Problem::bad(format!("how: expected mean, mode or sample, got '{name}'"))
-        })?,
-    };
-    let draws = asked.draws.unwrap_or(0);
-    if draws > MOST_DRAWS {
+    let options: ImputeQuery = query(request.uri())?;
+    let live = app.registry.find(options.model.as_deref())?;
+    let from = BodyFormat::of_body(request.headers())?;
+    let to = BodyFormat::accepted(request.headers(), from)?;
+    let how = options.how()?;
+    let draws = options.draws.unwrap_or(0);
+    if draws > MAX_DRAWS {
         return Err(Problem::bad(format!(
-            "draws: expected at most {MOST_DRAWS}, got {draws}"
+            "draws: expected at most {MAX_DRAWS}, got {draws}"
         )));
     }
-    let class = asked
-        .class
-        .as_deref()
-        .map(|name| class_of(&live, name))
-        .transpose()?;
-    if asked.deviation && how != How::Mean {
-        let name = asked.how.unwrap_or_default();
+    let class = class_of(&live, options.class.as_deref())?;
+    if options.deviation && how != How::Mean {
+        let name = options.how.unwrap_or_default();
         return Err(Problem::bad(format!(
             "deviation: expected how=mean, which alone has one, got how={name}"
         )));
     }
-    let parts = Parts {
+    let parts = AnswerParts {
         values: true,
-        deviation: asked.deviation,
+        deviation: options.deviation,
         draws,
-        scores: asked.classes,
-        ..Parts::default()
+        scores: options.classes,
+        ..AnswerParts::default()
     };
-    answer(
-        &app,
-        Plan {
-            live,
-            parts,
-            how,
-            class,
-            seed: asked.seed.unwrap_or(1),
-            to,
-        },
-        from,
-        request,
-    )
-    .await
+    let asked = RowsRequest {
+        live,
+        parts,
+        how,
+        class,
+        seed: options.seed.unwrap_or(1),
+        to,
+    };
+    answer(&app, asked, from, request).await
+}
+
+impl ImputeQuery {
+    fn how(&self) -> Result<How, Problem> {
+        let Some(name) = &self.how else {
+            return Ok(How::Mean);
+        };
+        name.parse().map_err(|_| {
+            let name: String = name.chars().take(40).collect();
+            Problem::bad(format!("how: expected mean, mode or sample, got '{name}'"))
+        })
+    }
 }
 
 async fn answer(
     app: &App,
-    plan: Plan,
-    from: Format,
+    asked: RowsRequest,
+    from: BodyFormat,
     request: Request,
 ) -> Result<Answered, Problem> {
     let limits = app.limits;
     let (head, body) = request.into_parts();
-    if from == Format::Json {
+    if from == BodyFormat::Json {
         let bytes = whole(&head.headers, body, &limits).await?;
-        // Two bytes of text, {}, are a whole row of holes: rows are counted by the numbers they become.
+        // The two bytes {} are a whole row of holes, so rows are counted by the numbers they become.
         let most = limits
             .rows()
-            .min(limits.body() / plan.live.columns.width())
+            .min(limits.body() / asked.live.encoder.width())
             .max(1);
         if bytes.len() <= SMALL {
-            let values = json::body(&bytes, &plan.live.columns, most)?;
-            if values.len() <= plan.rows_at_once() * plan.live.columns.width() {
-                return answer_small(plan, values, &limits).await;
+            let values = json::document(&bytes, &asked.live.encoder, most)?;
+            if values.len() <= asked.rows_at_once() * asked.live.encoder.width() {
+                return answer_small(asked, values, &limits).await;
             }
-            return in_thread(app, plan, move |_| Ok(Box::new(Whole { values, used: 0 }))).await;
+            return in_thread(app, asked, move |_| {
+                Ok(Box::new(WholeDecoder { values, used: 0 }))
+            })
+            .await;
         }
-        return in_thread(app, plan, move |plan| {
-            let values = json::body(&bytes, &plan.live.columns, most)?;
-            Ok(Box::new(Whole { values, used: 0 }))
+        return in_thread(app, asked, move |asked| {
+            let values = json::document(&bytes, &asked.live.encoder, most)?;
+            Ok(Box::new(WholeDecoder { values, used: 0 }))
         })
         .await;
     }
     let (sender, pieces) = mpsc::channel(4);
-    let reading = in_thread(app, plan, move |plan| {
+    let reading = in_thread(app, asked, move |asked| {
         let incoming = Incoming::new(pieces, limits.body());
         Ok(match from {
-            Format::Csv => Box::new(Csv::new(incoming, &plan.live.columns)?),
-            Format::Arrow => Box::new(Arrow::new(incoming, &plan.live.columns, limits.body())?),
-            _ => Box::new(Lines::new(incoming)),
+            BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, &asked.live.encoder)?),
+            BodyFormat::Arrow => Box::new(ArrowDecoder::new(
+                incoming,
+                &asked.live.encoder,
+                limits.body(),
+            )?),
+            _ => Box::new(LinesDecoder::new(incoming)),
         })
     });
     // Both at once: a thread that has stopped reading has its answer ready.
@@ -183,111 +179,34 @@ async fn answer(
     answered
 }
 
-/// A whole body, if it is not too large and comes in time.
-async fn whole(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
-    let most = limits.body();
-    let large = || {
-        Problem::large(format!(
-            "body: expected at most {most} bytes, got more; JSON lines may be longer"
-        ))
-    };
-    let claimed = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if claimed.is_some_and(|claimed| claimed > most) {
-        drain(body).await;
-        return Err(large());
-    }
-    match tokio::time::timeout(limits.pause(), axum::body::to_bytes(body, most)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.to_string().contains("length limit") => Err(large()),
-        Ok(Err(_)) => Err(Problem::bad("body: it ended before it was complete")),
-        Err(_) => Err(slow(limits.pause())),
-    }
-}
-
-fn slow(limit: Duration) -> Problem {
-    let message = format!("body: expected it within {} seconds", limit.as_secs());
-    Problem::new(StatusCode::REQUEST_TIMEOUT, message)
-}
-
-/// Hands a body to the thread that reads it, piece by piece.
-async fn pump(mut body: Body, to: Sender<Bytes>, limits: &Limits) -> Result<(), Problem> {
-    let (start, mut total) = (Instant::now(), 0);
-    loop {
-        let frame = match tokio::time::timeout(limits.pause(), body.frame()).await {
-            Err(_) => return Err(slow(limits.pause())),
-            Ok(None) => return Ok(()),
-            Ok(Some(Err(_))) => return Err(Problem::bad("body: it ended before it was complete")),
-            Ok(Some(Ok(frame))) => frame,
-        };
-        if start.elapsed() > limits.whole() {
-            return Err(slow(limits.whole()));
-        }
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        total += data.len() as u64;
-        if total > limits.stream() {
-            let most = limits.stream();
-            return Err(Problem::large(format!(
-                "body: expected at most {most} bytes, got more"
-            )));
-        }
-        if to.send(data).await.is_err() {
-            drain(body).await; // the thread has found something wrong
-            return Ok(());
-        }
-    }
-}
-
-/// Reads and forgets, for a while.
-async fn drain(mut body: Body) {
-    let reading = async {
-        let mut total = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            total += frame.into_data().map_or(0, |data| data.len());
-            if total > POLITE {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await;
-}
-
 /// Answers a few rows where they arrived.
-async fn answer_small(plan: Plan, values: Vec<f32>, limits: &Limits) -> Result<Answered, Problem> {
-    let live = &plan.live;
-    let rows = values.len() / live.columns.width();
-    let spool = Spool::new(limits.stream());
-    let mut writer = Writer::new(
-        plan.to,
-        &live.name,
-        &live.columns,
-        &live.classes,
-        plan.parts,
-        None,
-        spool,
-    )?;
+async fn answer_small(
+    asked: RowsRequest,
+    values: Vec<f32>,
+    limits: &Limits,
+) -> Result<Answered, Problem> {
+    let live = &asked.live;
+    let rows = values.len() / live.encoder.width();
+    let mut writer = asked.writer(None, limits)?;
     if rows > 0 {
         let mut answers = Vec::new();
-        for reply in plan.ask(values, 0)? {
+        for reply in asked.ask(values, 0)? {
             let late = |_| Problem::busy("the model did not answer in time; try again in a moment");
             let answer = tokio::time::timeout(limits.patience(), reply)
                 .await
                 .map_err(late)?;
             answers.push(answer.map_err(|_| Problem::ours("the model has stopped"))??);
         }
-        writer.block(&plan.block(answers, rows))?;
+        writer.block(&asked.block(answers, rows))?;
     }
-    Answered::new(writer.finish()?, plan.to, rows)
+    Answered::new(writer.finish()?, asked.to, rows)
 }
 
 /// Answers a stream in a thread of its own.
 async fn in_thread(
     app: &App,
-    plan: Plan,
-    decoder: impl FnOnce(&Plan) -> Result<Box<dyn Decode>, Problem> + Send + 'static,
+    asked: RowsRequest,
+    decoder: impl FnOnce(&RowsRequest) -> Result<Box<dyn Decode>, Problem> + Send + 'static,
 ) -> Result<Answered, Problem> {
     let Ok(permit) = app.streams.clone().try_acquire_owned() else {
         let message =
@@ -297,7 +216,7 @@ async fn in_thread(
     let limits = app.limits;
     let work = move || {
         let answered =
-            decoder(&plan).and_then(|mut decoder| answer_stream(&plan, &mut *decoder, &limits));
+            decoder(&asked).and_then(|mut decoder| answer_stream(&asked, &mut *decoder, &limits));
         drop(permit);
         answered
     };
@@ -308,29 +227,17 @@ async fn in_thread(
 
 /// Asks about some rows while the next ones are read.
 fn answer_stream(
-    plan: &Plan,
+    asked: &RowsRequest,
     decoder: &mut dyn Decode,
     limits: &Limits,
 ) -> Result<Answered, Problem> {
-    let (live, start) = (&plan.live, Instant::now());
-    let width = live.columns.width();
-    let table = decoder
-        .header()
-        .map(|header| (header.to_vec(), decoder.places().to_vec()));
-    let spool = Spool::new(limits.stream());
-    let mut writer = Writer::new(
-        plan.to,
-        &live.name,
-        &live.columns,
-        &live.classes,
-        plan.parts,
-        table,
-        spool,
-    )?;
+    let (live, start) = (&asked.live, Instant::now());
+    let width = live.encoder.width();
+    let mut writer = asked.writer(decoder.table(), limits)?;
     let mut waiting: Option<(Vec<Reply>, Block)> = None;
     let mut first = 0;
     loop {
-        let piece = decoder.next(&live.columns, plan.rows_at_once())?;
+        let piece = decoder.next(&live.encoder, asked.rows_at_once())?;
         let rows = piece.values.len() / width;
         if first + rows > limits.rows() {
             return Err(Problem::large(format!(
@@ -345,8 +252,8 @@ fn answer_stream(
             );
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, message));
         }
-        let asked = if rows > 0 {
-            plan.ask_patiently(&piece.values, first, start + limits.whole())?
+        let replies = if rows > 0 {
+            asked.ask_patiently(&piece.values, first, start + limits.whole())?
         } else {
             Vec::new()
         };
@@ -355,7 +262,7 @@ fn answer_stream(
             texts: piece.texts,
             ..Block::default()
         };
-        if let Some((replies, before)) = waiting.replace((asked, block)) {
+        if let Some((replies, before)) = waiting.replace((replies, block)) {
             let stopped = |_| Problem::ours("the model has stopped");
             let answers = replies
                 .into_iter()
@@ -363,17 +270,32 @@ fn answer_stream(
             let answers = answers.collect::<Result<_, _>>()?;
             writer.block(&Block {
                 texts: before.texts,
-                ..plan.block(answers, before.rows)
+                ..asked.block(answers, before.rows)
             })?;
         }
         if rows == 0 {
-            return Answered::new(writer.finish()?, plan.to, first);
+            return Answered::new(writer.finish()?, asked.to, first);
         }
         first += rows;
     }
 }
 
-impl Plan {
+impl RowsRequest {
+    /// Starts the answer; a CSV table comes back with its holes filled.
+    fn writer(
+        &self,
+        table: Option<&CsvTable>,
+        limits: &Limits,
+    ) -> Result<AnswerWriter<'_>, Problem> {
+        let answer = AnswerOf {
+            model: &self.live.name,
+            encoder: &self.live.encoder,
+            classes: &self.live.classes,
+            parts: self.parts,
+        };
+        AnswerWriter::new(self.to, answer, table.cloned(), Spool::new(limits.stream()))
+    }
+
     /// Rows of one question: fewer where a row takes long, so that nobody waits long behind it.
     fn rows_at_once(&self) -> usize {
         match self.how {
@@ -382,17 +304,17 @@ impl Plan {
         }
     }
 
-    /// Asks all that is wanted about rows of which the first has this number.
+    /// Asks everything about rows of which the first has this number.
     fn ask(&self, values: Vec<f32>, first: usize) -> Result<Vec<Reply>, Problem> {
-        let (engine, class) = (&self.live.engine, self.class);
+        let (worker, class) = (&self.live.worker, self.class);
         let mut replies = Vec::new();
         if self.parts.scores {
-            replies.push(engine.ask(Question::Score, values.clone())?);
+            replies.push(worker.ask(Question::Score, values.clone())?);
         }
         if self.parts.draws > 0 {
             let seed = seed_at(self.seed.wrapping_add(1), first);
             let repeated = values.repeat(self.parts.draws);
-            replies.push(engine.ask(
+            replies.push(worker.ask(
                 Question::Fill {
                     how: How::Sample,
                     class,
@@ -402,13 +324,13 @@ impl Plan {
             )?);
         }
         if self.parts.values {
-            // Only draws have a seed; the others can be answered together with those of other clients.
+            // Only samples have a seed; the others can be answered together with those of other clients.
             let seed = if self.how == How::Sample {
                 seed_at(self.seed, first)
             } else {
                 0
             };
-            replies.push(engine.ask(
+            replies.push(worker.ask(
                 Question::Fill {
                     how: self.how,
                     class,
@@ -435,7 +357,7 @@ impl Plan {
                 {
                     std::thread::sleep(Duration::from_millis(2));
                 }
-                asked => return asked,
+                other => return other,
             }
         }
     }
@@ -449,7 +371,10 @@ impl Plan {
         for answer in answers {
             match answer {
                 Answer::Scores(posterior, log_likelihood) => {
-                    block.scores = Some((posterior, log_likelihood))
+                    block.scores = Some(RowScores {
+                        posterior,
+                        log_likelihood,
+                    });
                 }
                 Answer::Filled(values, _) if block.draws.len() < self.parts.draws => {
                     block.draws = values
@@ -461,7 +386,7 @@ impl Plan {
                     block.values = Some(values);
                     block.deviation = deviation.filter(|_| self.parts.deviation);
                 }
-                Answer::Samples(..) | Answer::Neurons(_) => {} // not asked here
+                Answer::Samples(..) | Answer::Channels(_) => {} // of other endpoints
             }
         }
         block

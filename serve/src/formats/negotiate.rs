@@ -1,4 +1,4 @@
-//! Formats of rows by their media types: of a body, and that which a client likes best.
+//! Formats of rows by their media types: of a body, and the one that a client prefers.
 
 use crate::problem::Problem;
 use axum::http::header::HeaderMap;
@@ -6,10 +6,10 @@ use axum::http::{StatusCode, header};
 
 /// How rows are written, in requests and in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum BodyFormat {
     /// One document.
     Json,
-    /// A row a line.
+    /// One row per line.
     Lines,
     /// With a line of names.
     Csv,
@@ -17,7 +17,7 @@ pub enum Format {
     Arrow,
 }
 
-impl Format {
+impl BodyFormat {
     /// Its media type.
     pub fn media_type(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Format {
         Self::of(named).ok_or_else(wrong)
     }
 
-    /// The format that a client likes best, never one of q=0. Of equals the one named first; `usual` if it takes anything.
+    /// The format that a client prefers, never one of q=0. Of equals the one named first; `usual` if it takes anything.
     pub fn accepted(headers: &HeaderMap, usual: Self) -> Result<Self, Problem> {
         let Some(accept) = headers.get(header::ACCEPT) else {
             return Ok(usual);
@@ -98,7 +98,7 @@ impl Format {
     }
 }
 
-/// One part of an `Accept` header: some formats, and how much they are liked.
+/// One part of an `Accept` header: some formats, and how much they are preferred.
 struct Wish {
     media_type: String,
     quality: f64,
@@ -118,14 +118,14 @@ impl Wish {
         }
     }
 
-    /// How closely it names a format, if it does: the closest word about one counts.
-    fn fits(&self, format: Format) -> Option<usize> {
+    /// How exactly it names a format, if it does: the most exact part counts.
+    fn fits(&self, format: BodyFormat) -> Option<usize> {
         let whole = format.media_type();
         match self.media_type.as_str() {
             "*/*" => Some(0),
             some => match some.strip_suffix('*') {
                 Some(start) => (start.ends_with('/') && whole.starts_with(start)).then_some(1),
-                None => (Format::of(some) == Some(format)).then_some(2),
+                None => (BodyFormat::of(some) == Some(format)).then_some(2),
             },
         }
     }
@@ -142,24 +142,25 @@ mod tests {
             let headers = [(header::ACCEPT, HeaderValue::from_static(accept))]
                 .into_iter()
                 .collect();
-            Format::accepted(&headers, Format::Csv).map_err(|problem| problem.status.as_u16())
+            BodyFormat::accepted(&headers, BodyFormat::Csv)
+                .map_err(|problem| problem.status.as_u16())
         };
-        assert_eq!(accepted("application/json"), Ok(Format::Json));
+        assert_eq!(accepted("application/json"), Ok(BodyFormat::Json));
         assert_eq!(
             accepted("text/html, application/vnd.apache.arrow.stream;q=0.5"),
-            Ok(Format::Arrow)
+            Ok(BodyFormat::Arrow)
         );
         assert_eq!(
             (accepted("*/*"), accepted("image/png")),
-            (Ok(Format::Csv), Err(406))
+            (Ok(BodyFormat::Csv), Err(406))
         );
         assert_eq!(
             (accepted("application/*"), accepted("text/*")),
-            (Ok(Format::Json), Ok(Format::Csv))
+            (Ok(BodyFormat::Json), Ok(BodyFormat::Csv))
         );
         assert_eq!(
             (accepted(""), accepted("application/ndjson, */*")),
-            (Ok(Format::Csv), Ok(Format::Lines))
+            (Ok(BodyFormat::Csv), Ok(BodyFormat::Lines))
         );
         for refused in [
             "text/csv;q=0",
@@ -172,24 +173,24 @@ mod tests {
         }
         assert_eq!(
             accepted("application/json;q=0, application/x-ndjson"),
-            Ok(Format::Lines)
+            Ok(BodyFormat::Lines)
         );
-        assert_eq!(accepted("text/csv;q=0, */*"), Ok(Format::Json));
+        assert_eq!(accepted("text/csv;q=0, */*"), Ok(BodyFormat::Json));
         assert_eq!(
             accepted("*/*, text/*;q=0, application/json;q=0"),
-            Ok(Format::Lines)
+            Ok(BodyFormat::Lines)
         );
-        assert_eq!(accepted("*/*;q=0, text/csv"), Ok(Format::Csv));
+        assert_eq!(accepted("*/*;q=0, text/csv"), Ok(BodyFormat::Csv));
         assert_eq!(
             accepted("application/json, text/plain, */*"),
-            Ok(Format::Json)
+            Ok(BodyFormat::Json)
         );
         assert_eq!(
             accepted("application/json;q=0.1, application/vnd.apache.arrow.stream;q=0.9"),
-            Ok(Format::Arrow)
+            Ok(BodyFormat::Arrow)
         );
         assert_eq!(
-            Format::of_body(&HeaderMap::new())
+            BodyFormat::of_body(&HeaderMap::new())
                 .unwrap_err()
                 .status
                 .as_u16(),

@@ -1,14 +1,19 @@
 //! Rows that come as text: JSON lines and CSV, a few at a time.
 
-use crate::columns::Columns;
-use crate::formats::json;
+use crate::bodies::{Held, Incoming};
+use crate::formats::json::NumberRows;
 use crate::problem::Problem;
-use crate::spool::{Held, Incoming, unreadable};
 use csv::StringRecord;
-use std::io::{BufRead, BufReader};
-use std::sync::{Arc, Mutex};
+use std::io::BufReader;
 use sumout_data::cells::Cell;
-use sumout_data::formats::csv::{LineStarts, Noting, delimiter, line_of};
+use sumout_data::encode::Encoder;
+use sumout_data::error::{At, Place};
+use sumout_data::formats::csv::CsvReader;
+use sumout_data::formats::json_lines::JsonLines;
+use sumout_data::formats::json_row::read_row;
+
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 16;
 
 /// Some rows of a request.
 #[derive(Debug, Default)]
@@ -19,33 +24,38 @@ pub struct Piece {
     pub texts: Vec<StringRecord>,
 }
 
+/// A CSV file that comes back with its holes filled.
+#[derive(Clone, Debug)]
+pub struct CsvTable {
+    /// The names of all columns, those that the model does not know too.
+    pub header: Vec<String>,
+    /// For every column of the model, its place in the header.
+    pub places: Vec<usize>,
+}
+
 /// A request that is read a few rows at a time.
 pub trait Decode {
-    /// The next rows, at most `most`; none at the end.
-    fn next(&mut self, columns: &Columns, most: usize) -> Result<Piece, Problem>;
+    /// The next rows, at most `max_rows`; none at the end.
+    fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem>;
 
-    /// The names of all columns of a CSV file, those that the model does not know too.
-    fn header(&self) -> Option<&[String]> {
+    /// The columns of a CSV file.
+    fn table(&self) -> Option<&CsvTable> {
         None
-    }
-
-    /// For every column of the model, its place in that header.
-    fn places(&self) -> &[usize] {
-        &[]
     }
 }
 
-/// A JSON body, which was read whole.
-pub struct Whole {
+/// A JSON document, which was read whole.
+pub struct WholeDecoder {
     /// (rows, width).
     pub values: Vec<f32>,
     /// Numbers handed over.
     pub used: usize,
 }
 
-impl Decode for Whole {
-    fn next(&mut self, columns: &Columns, most: usize) -> Result<Piece, Problem> {
-        let end = self.values.len().min(self.used + most * columns.width());
+impl Decode for WholeDecoder {
+    fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
+        let end = self.used + max_rows * encoder.width();
+        let end = end.min(self.values.len());
         let values = self.values[self.used..end].to_vec();
         self.used = end;
         Ok(Piece {
@@ -56,153 +66,97 @@ impl Decode for Whole {
 }
 
 /// JSON lines.
-pub struct Lines {
-    reader: BufReader<Incoming>,
+pub struct LinesDecoder {
+    lines: JsonLines<BufReader<Incoming>>,
     held: Held,
-    line: usize,
-    buffer: Vec<u8>,
 }
 
-impl Lines {
+impl LinesDecoder {
     /// Nothing is read yet.
     pub fn new((incoming, held): (Incoming, Held)) -> Self {
+        let reader = BufReader::with_capacity(BUFFER, incoming);
         Self {
-            reader: BufReader::with_capacity(1 << 16, incoming),
+            lines: JsonLines::new(reader, u64::MAX), // what is held is counted as it comes in
             held,
-            line: 0,
-            buffer: Vec::new(),
         }
     }
 }
 
-impl Decode for Lines {
-    fn next(&mut self, columns: &Columns, most: usize) -> Result<Piece, Problem> {
-        let mut piece = Piece::default();
-        while piece.values.len() < most * columns.width() {
-            self.buffer.clear();
-            if self
-                .reader
-                .read_until(b'\n', &mut self.buffer)
-                .map_err(|error| unreadable(&error))?
-                == 0
-            {
-                break;
-            }
+impl Decode for LinesDecoder {
+    fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
+        let mut rows = NumberRows::new(encoder);
+        while rows.values.len() < max_rows * encoder.width() && self.lines.next_line()? {
             self.held.release();
-            self.line += 1;
-            if !self.buffer.trim_ascii().is_empty() {
-                json::line(&self.buffer, columns, self.line, &mut piece.values)?;
-            }
+            rows.begin();
+            let read = read_row(self.lines.text(), &mut rows);
+            read.map_err(|error| error.at(self.lines.place()))?;
         }
-        Ok(piece)
-    }
-}
-
-/// CSV with a line of names.
-pub struct Csv {
-    reader: csv::Reader<Noting<BufReader<Incoming>>>,
-    lines: Arc<Mutex<LineStarts>>,
-    held: Held,
-    header: Vec<String>,
-    /// For every column of the model, its place.
-    places: Vec<usize>,
-}
-
-impl Csv {
-    /// Reads the line of names.
-    pub fn new((incoming, held): (Incoming, Held), columns: &Columns) -> Result<Self, Problem> {
-        let mut reader = BufReader::with_capacity(1 << 16, incoming);
-        let start = reader.fill_buf().map_err(|error| unreadable(&error))?;
-        let mut builder = csv::ReaderBuilder::new();
-        builder
-            .has_headers(true)
-            .flexible(true)
-            .delimiter(delimiter(start));
-        let (noting, lines) = Noting::new(reader, u64::MAX); // what is held is counted as it comes in
-        let mut reader = builder.from_reader(noting);
-        let names = reader.headers().map_err(|error| wrong(&error, &lines))?;
-        let header: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
-        if header.is_empty() {
-            return Err(Problem::bad(
-                "expected a line with the names of the columns, got nothing",
-            ));
-        }
-        let places = columns
-            .places(&header)
-            .map_err(|what| Problem::bad(format!("line 1: {what}")))?;
-        Ok(Self {
-            reader,
-            lines,
-            held,
-            header,
-            places,
+        Ok(Piece {
+            values: rows.values,
+            texts: Vec::new(),
         })
     }
 }
 
-/// What the csv crate says, with the line.
-fn wrong(error: &csv::Error, lines: &Mutex<LineStarts>) -> Problem {
-    match error.kind() {
-        csv::ErrorKind::Io(error) => unreadable(error),
-        csv::ErrorKind::Utf8 { pos, .. } => {
-            let line = line_of(lines, pos.as_ref());
-            Problem::bad(format!(
-                "line {line}: expected text in UTF-8, got other bytes"
-            ))
+/// CSV with a line of names.
+pub struct CsvDecoder {
+    rows: CsvReader<BufReader<Incoming>>,
+    held: Held,
+    table: CsvTable,
+}
+
+impl CsvDecoder {
+    /// Reads the line of names.
+    pub fn new((incoming, held): (Incoming, Held), encoder: &Encoder) -> Result<Self, Problem> {
+        let reader = BufReader::with_capacity(BUFFER, incoming);
+        let mut rows = CsvReader::new(reader, u64::MAX)?; // what is held is counted as it comes in
+        let header = rows.first_line()?;
+        let first = Place {
+            file: "",
+            at: At::Line(1),
+        };
+        let places = encoder.places(&header).map_err(|error| error.at(first))?;
+        Ok(Self {
+            rows,
+            held,
+            table: CsvTable { header, places },
+        })
+    }
+
+    /// Adds the record that was read to a piece.
+    fn add(&self, encoder: &Encoder, piece: &mut Piece) -> Result<(), sumout_data::Error> {
+        for (column, &place) in self.table.places.iter().enumerate() {
+            let cell = Cell::Text(self.rows.cell(place)?);
+            let value = encoder.written_value(column, cell);
+            let value = value.map_err(|error| error.at(self.rows.place()))?;
+            piece.values.push(value);
         }
-        _ => Problem::bad(error.to_string()),
+        let cells = (0..self.table.header.len()).map(|column| self.rows.cell(column));
+        let cells: Result<StringRecord, _> = cells.collect();
+        piece.texts.push(cells?);
+        Ok(())
     }
 }
 
-impl Decode for Csv {
-    fn next(&mut self, columns: &Columns, most: usize) -> Result<Piece, Problem> {
+impl Decode for CsvDecoder {
+    fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
         let mut piece = Piece::default();
-        while piece.texts.len() < most {
-            let mut record = StringRecord::new();
-            if !self
-                .reader
-                .read_record(&mut record)
-                .map_err(|error| wrong(&error, &self.lines))?
-            {
-                break;
-            }
+        while piece.texts.len() < max_rows && self.rows.next_record()? {
             self.held.release();
-            let line = line_of(&self.lines, record.position());
-            if record.len() != self.header.len() {
-                let (expected, got) = (self.header.len(), record.len());
-                let message = format!(
-                    "line {line}: expected {expected} cells, as in the first line, got {got}"
-                );
-                return Err(Problem::bad(message));
-            }
-            for (column, &place) in self.places.iter().enumerate() {
-                let value = columns.value(column, Cell::Text(&record[place]));
-                let wrong = |what| {
-                    Problem::bad(format!(
-                        "line {line}, column '{}': {what}",
-                        self.header[place]
-                    ))
-                };
-                piece.values.push(value.map_err(wrong)?);
-            }
-            piece.texts.push(record);
+            self.add(encoder, &mut piece)?;
         }
         Ok(piece)
     }
 
-    fn header(&self) -> Option<&[String]> {
-        Some(&self.header)
-    }
-
-    fn places(&self) -> &[usize] {
-        &self.places
+    fn table(&self) -> Option<&CsvTable> {
+        Some(&self.table)
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::columns::tests::columns;
+    use crate::fixtures::encoder;
     use axum::body::Bytes;
 
     /// A body that has arrived, in small pieces.
@@ -220,7 +174,7 @@ pub(crate) mod tests {
         let mut all = Vec::new();
         loop {
             let piece = decoder
-                .next(&columns(), 2)
+                .next(&encoder(), 2)
                 .map_err(|problem| problem.message)?;
             if piece.values.is_empty() {
                 return Ok(all);
@@ -235,13 +189,13 @@ pub(crate) mod tests {
     }
 
     fn csv(text: &str) -> Result<Vec<f32>, String> {
-        let mut decoder = Csv::new(arrived(text.as_bytes(), 100), &columns())
+        let mut decoder = CsvDecoder::new(arrived(text.as_bytes(), 100), &encoder())
             .map_err(|problem| problem.message)?;
         rows(&mut decoder)
     }
 
     #[test]
-    fn csv_in_any_order_with_extra_columns() {
+    fn csv_in_any_order_with_extra_encoder() {
         let text = "id,kind,coin,sex,age\na,2,1,m,3.5\n\"b\nc\",,NA,,\nd,0,0,f,-1\n";
         assert_eq!(
             csv(text).unwrap(),
@@ -287,36 +241,49 @@ pub(crate) mod tests {
         );
         assert_eq!(
             says(&format!("age,sex,coin,kind\n{},", "9".repeat(200))),
-            "expected rows or batches of at most 100 bytes, got more"
+            "line 2: expected rows or batches of at most 100 bytes, got more"
         );
         let mut decoder =
-            Csv::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &columns()).unwrap();
+            CsvDecoder::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &encoder()).unwrap();
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
-            "line 2: expected text in UTF-8, got other bytes"
+            "line 2: expected text in UTF-8, got other bytes in cell 2"
         );
+    }
+
+    #[test]
+    fn a_line_is_a_row() {
+        let says = |line: &str| {
+            let mut decoder = LinesDecoder::new(arrived(line.as_bytes(), 100));
+            rows(&mut decoder).unwrap_err()
+        };
+        assert_eq!(
+            says("{}\n[1, \"q\", 0, 0]"),
+            "line 2, column 'sex': expected f, m, got 'q'"
+        );
+        assert_eq!(says("[1, \"f\""), "line 1: the JSON ends too early");
     }
 
     #[test]
     fn lines_one_by_one() {
         let text = b"{\"age\": 1}\n\n[2, \"f\", null, 1]\n{}";
-        let mut decoder = Lines::new(arrived(text, 20));
+        let mut decoder = LinesDecoder::new(arrived(text, 20));
         assert_eq!(
             rows(&mut decoder).unwrap(),
             [1., -9., -9., -9., 2., 0., -9., 1., -9., -9., -9., -9.]
         );
-        let mut decoder = Lines::new(arrived(b"{}\n{\"age\": \"x\"}\n", 20));
+        let mut decoder = LinesDecoder::new(arrived(b"{}\n{\"age\": \"x\"}\n", 20));
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
-            "line 2, column 'age': expected a number or null, got the text 'x'"
+            "line 2, column 'age': expected a number or null, got 'x'"
         );
-        let mut decoder = Lines::new(arrived(
+        let mut decoder = LinesDecoder::new(arrived(
             b"{}\n{\"age\":                              1}",
             20,
         ));
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
-            "expected rows or batches of at most 20 bytes, got more"
+            "line 2: expected rows or batches of at most 20 bytes, got more"
         );
     }
 }

@@ -118,8 +118,8 @@ def bad_streams_are_rejected(service):
 
     ones = [1.0] * 3
     pink = error(ones, ones, ["red", None, "pink"])
-    assert b"row 2, column 'colour': expected blue, red, white, got 'pink'" in pink
-    assert b"row 0, column 'width': expected a finite number" in error([float("inf")])
+    assert b"row 3, column 'colour': expected blue, red, white, got 'pink'" in pink
+    assert b"row 1, column 'width': expected a finite number" in error([float("inf")])
     assert b"column 'width': expected numbers, truth values or text" in error([[1.0]])
     short = send(stream(pa.table({"width": [1.0]})))[1]
     assert b"schema: expected a column 'length'" in short

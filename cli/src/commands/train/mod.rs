@@ -8,6 +8,7 @@ mod steps;
 
 pub use args::Args;
 
+use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
 use start::{print_start, with_class_names};
 use std::fs;
@@ -18,7 +19,6 @@ use sumout::recipes::Fit;
 use sumout::training::Checkpoint;
 use sumout::{Precision, Trainer};
 use sumout_data::atomic_file::{Staged, check_apart};
-use sumout_data::error::mistake;
 use sumout_data::model_files;
 use training_data::TrainingData;
 
@@ -85,7 +85,7 @@ impl Beginning {
 /// training.
 fn check_out(args: &Args) -> Result<()> {
     if args.out.as_os_str() == "-" {
-        return Err(mistake(
+        return Err(user_error(
             "--out: expected a file for the model, got - (standard output)",
         ));
     }

@@ -3,12 +3,13 @@
 use crate::commands::train::args::Args;
 use crate::commands::train::start::VALIDATION;
 use crate::commands::train::training_data::{TrainingData, describe, digest};
+use crate::options::input::warn_of_findings;
+use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::Path;
 use sumout::model::Notes;
 use sumout::training::Checkpoint;
-use sumout_data::error::mistake;
 use sumout_data::layout::Split;
 use sumout_data::model_files::{self, layout_of};
 
@@ -21,8 +22,9 @@ pub fn resume(
     let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
-    let request = args.input.request(Split::Train, Some(layout_of(model)));
-    let data = TrainingData::read(args, &request)?;
+    let options = args.input.options(Split::Train);
+    let data = TrainingData::read(args, &options, Some(&layout_of(model)))?;
+    warn_of_findings(&data.table.layout);
     check_same(&model.about.training, &data, args, checkpoint)?;
     let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
     writeln!(out, "data       {}", describe(&data.table))?;
@@ -52,5 +54,5 @@ fn check_same(notes: &Notes, data: &TrainingData, args: &Args, checkpoint: &Path
         }
         _ => return Ok(()),
     };
-    Err(mistake(problem))
+    Err(user_error(problem))
 }

@@ -3,14 +3,15 @@
 use crate::commands::train::args::Args;
 use crate::commands::train::training_data::{TrainingData, describe, digest};
 use crate::options::input::say_ignored;
+use crate::terminal::hints::warning;
+use crate::terminal::user_error::{user_error, warn};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
 use sumout::model::Notes;
 use sumout::recipes::{Fit, Preset};
 use sumout::{Settings, Trainer};
-use sumout_data::error::{mistake, say};
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::layout::{ReadOptions, Split, Table};
 use sumout_data::model_files::{NA, TARGET};
 use sumout_data::plan::Plan;
 use sumout_data::table_checks;
@@ -25,14 +26,14 @@ const MAX_WARNINGS: usize = 20;
 pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     check_target(args)?;
     let plan = Plan::read(args.plan.as_deref())?;
-    let request = Request {
+    let options = ReadOptions {
         categorical: args.categorical.clone(),
         ignore: args.ignore.clone(),
-        ..args.input.request(Split::Train, None)
+        ..args.input.options(Split::Train)
     };
-    let data = TrainingData::read(args, &request)?;
+    let data = TrainingData::read(args, &options, None)?;
     say_ignored(&data.table.layout);
-    warn(&data.table);
+    warn_of_columns(&data.table);
     check_classes(&data.table)?;
     let chosen = plan.for_data(&data.table)?;
     let settings = with_options(chosen.settings.clone(), args);
@@ -49,7 +50,7 @@ fn check_target(args: &Args) -> Result<()> {
     };
     let is_named = |names: &String| names == target || names.split(',').any(|name| name == target);
     if args.ignore.iter().any(is_named) {
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "--ignore {target}: it is the --target; expected other columns"
         )));
     }
@@ -57,17 +58,14 @@ fn check_target(args: &Args) -> Result<()> {
 }
 
 /// Prints warnings about suspicious columns.
-fn warn(table: &Table) {
-    let mut warnings = table.layout.doubts.clone();
-    warnings.extend(table_checks::counters(table));
-    warnings.extend(table_checks::coarse(table));
-    warnings.extend(table_checks::outliers(table));
-    for warning in warnings.iter().take(MAX_WARNINGS) {
-        say(warning);
+fn warn_of_columns(table: &Table) {
+    let findings = table_checks::findings(table);
+    for finding in findings.iter().take(MAX_WARNINGS) {
+        warn(&warning(finding));
     }
-    if warnings.len() > MAX_WARNINGS {
-        let more = warnings.len() - MAX_WARNINGS;
-        say(&format!("and {more} more columns with similar warnings"));
+    if findings.len() > MAX_WARNINGS {
+        let more = findings.len() - MAX_WARNINGS;
+        warn(&format!("and {more} more columns with similar warnings"));
     }
 }
 
@@ -92,7 +90,7 @@ pub fn with_class_names(error: sumout::Error, table: &Table) -> anyhow::Error {
     match error {
         sumout::Error::ClassWithoutExamples { class } if !table.layout.classes.is_empty() => {
             let name = &table.layout.classes[class];
-            mistake(format!(
+            user_error(format!(
                 "class '{name}': expected at least one labelled example, got none"
             ))
         }

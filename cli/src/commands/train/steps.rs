@@ -2,6 +2,7 @@
 
 use crate::commands::train::args::Args;
 use crate::options::input::Unseen;
+use crate::terminal::hints::quoted;
 use crate::terminal::interrupt::{self, Interrupted};
 use crate::terminal::progress::StepReporter;
 use anyhow::Result;
@@ -11,7 +12,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use sumout::Trainer;
 use sumout::training::Progress;
-use sumout_data::error::quoted;
 use sumout_data::model_files;
 
 /// Trains to the end, or to Ctrl-C, with checkpoints on the way.

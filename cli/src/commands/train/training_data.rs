@@ -1,13 +1,14 @@
 //! The rows that a model is trained on, and those that it is validated on.
 
 use crate::commands::train::args::Args;
+use crate::options::input::warn_of_findings;
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use sha2::{Digest, Sha256};
 use sumout::Rows;
 use sumout::random::{Purpose, Stream};
 use sumout::training::{Data, labels};
-use sumout_data::error::mistake;
-use sumout_data::layout::{Request, Split, Table};
+use sumout_data::layout::{Layout, ReadOptions, Split, Table};
 
 /// Training rows and validation rows.
 pub struct TrainingData {
@@ -18,12 +19,14 @@ pub struct TrainingData {
 }
 
 impl TrainingData {
-    /// Reads both.
-    pub fn read(args: &Args, request: &Request) -> Result<Self> {
-        let rows = args
-            .input
-            .with_labels(sumout_data::open(&args.input.data, request)?)?;
-        let table = rows.collect_table()?;
+    /// Reads both; for a model, if the run is resumed.
+    pub fn read(args: &Args, options: &ReadOptions, model: Option<&Layout>) -> Result<Self> {
+        let data = sumout_data::open(&args.input.data, options)?;
+        let rows = match model {
+            Some(model) => data.fitted_to(model)?,
+            None => data.rows()?,
+        };
+        let table = args.input.with_labels(rows)?.collect_table()?;
         check_table(&table, &args.input.data)?;
         let Some(validation) = &args.validation else {
             return Ok(Self {
@@ -34,16 +37,19 @@ impl TrainingData {
         if let Ok(share) = validation.parse::<f64>() {
             return split(&table, share);
         }
-        let request = Request {
+        let options = ReadOptions {
             split: Split::Test,
             target: args.input.target.clone(),
-            model: Some(table.layout.clone()),
             ignore: Vec::new(),
             categorical: Vec::new(),
-            ..request.clone()
+            ..options.clone()
         };
-        let validation = Some(sumout_data::read(validation, &request)?);
-        Ok(Self { table, validation })
+        let validation = sumout_data::read_fitted(validation, &options, &table.layout)?;
+        warn_of_findings(&validation.layout);
+        Ok(Self {
+            table,
+            validation: Some(validation),
+        })
     }
 
     /// The training rows, for the trainer.
@@ -66,7 +72,7 @@ fn data_of(table: &Table) -> Result<Data<'_>> {
 /// There must be rows, and two classes if there is a target.
 fn check_table(table: &Table, name: &str) -> Result<()> {
     if table.values.is_empty() {
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "{name}: expected at least one row, got none"
         )));
     }
@@ -78,7 +84,7 @@ fn check_table(table: &Table, name: &str) -> Result<()> {
         Some(only) => format!("only '{only}'"),
         None => "none".to_owned(),
     };
-    Err(mistake(format!(
+    Err(user_error(format!(
         "{name}: expected at least two classes in '{target}', got {got}; \
          use --ignore {target} in place of --target to train without classes"
     )))
@@ -89,7 +95,7 @@ fn split(table: &Table, share: f64) -> Result<TrainingData> {
     let rows = table.rows();
     let kept = (share * rows as f64).round() as usize;
     if !(share > 0.0 && share < 1.0) || kept == 0 || kept == rows {
-        return Err(mistake(format!(
+        return Err(user_error(format!(
             "--validation: expected data, or a share of the {rows} rows that leaves rows for both \
              training and validation, got {share}"
         )));

@@ -1,25 +1,20 @@
-//! Without the feature `parquet`: messages that say how to get it.
+//! Without the feature `parquet`: an error that says so.
 
 use crate::atomic_file::Staged;
-use crate::cells::{EachRow, Field, Holes, Records, Value};
-use crate::error::mistake;
+use crate::cells::{EachRow, Field, MissingTexts, Records, Value};
+use crate::error::{Error, ErrorKind, Result};
 use crate::source::Origin;
-use anyhow::Result;
 
-fn absent(file: &str) -> anyhow::Error {
-    let how =
-        "build it with `cargo build --release --features parquet`, which takes a few minutes more";
-    mistake(format!(
-        "{file}: this build has no Parquet; {how}, or use CSV"
-    ))
+fn absent(file: &str) -> Error {
+    Error::new(ErrorKind::FormatOff, "this build has no Parquet").in_file(file)
 }
 
 /// Cannot be made.
 pub enum ParquetRecords {}
 
 impl ParquetRecords {
-    /// Says how to get it.
-    pub fn open(origin: &Origin, _: Holes) -> Result<Self> {
+    /// Always an error.
+    pub fn open(origin: &Origin, _: MissingTexts) -> Result<Self> {
         Err(absent(&origin.name()))
     }
 }
@@ -46,7 +41,7 @@ impl Records for ParquetRecords {
 pub enum ParquetWriter {}
 
 impl ParquetWriter {
-    /// Says how to get it.
+    /// Always an error.
     pub fn create(file: &str, _: Staged, _: &[Field]) -> Result<Self> {
         Err(absent(file))
     }

@@ -2,11 +2,10 @@
 
 use crate::atomic_file::Staged;
 use crate::cells::{
-    Cell, EachRow, Field, FieldKind, Holes, Place, Records, Value, Written, plain_json,
+    Cell, EachRow, Field, FieldKind, MissingTexts, Records, Value, Written, plain_json,
 };
-use crate::error::{file_error, mistake};
+use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
 use crate::source::Origin;
-use anyhow::{Context, Result};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array,
     Int64Builder, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
@@ -34,7 +33,7 @@ enum Cells {
 }
 
 impl Cells {
-    fn at(&self, row: usize, holes: &Holes) -> Cell<'_> {
+    fn at(&self, row: usize, holes: &MissingTexts) -> Cell<'_> {
         match self {
             Self::Wholes(numbers) if numbers.is_valid(row) => {
                 holes.number(numbers.value(row) as f64)
@@ -64,7 +63,7 @@ pub struct ParquetRecords {
     /// The columns that can be kept, and those that are.
     keepable: Vec<usize>,
     kept: Vec<usize>,
-    holes: Holes,
+    holes: MissingTexts,
     /// The chosen columns, then those that are kept.
     batch: Vec<Cells>,
     /// Rows of the batch, how many of them have been handed over, and the number of the next one.
@@ -75,15 +74,14 @@ pub struct ParquetRecords {
 
 impl ParquetRecords {
     /// Reads what the end of the file says about it.
-    pub fn open(origin: &Origin, holes: Holes) -> Result<Self> {
+    pub fn open(origin: &Origin, holes: MissingTexts) -> Result<Self> {
         let name = origin.name();
         let Origin::File(path) = origin else {
-            return Err(mistake(format!(
-                "{name}: expected Parquet in a file, because its end is read first"
-            )));
+            let sentence = "expected Parquet in a file, because its end is read first";
+            return Err(Error::new(ErrorKind::UnknownFormat, sentence).in_file(&name));
         };
         let wrong = |error: parquet::errors::ParquetError| {
-            mistake(format!("{name}: expected a Parquet file: {error}"))
+            Error::damaged(format!("expected a Parquet file: {error}")).in_file(&name)
         };
         let file = File::open(path).map_err(|error| file_error("read", path, error))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)
@@ -117,7 +115,8 @@ impl ParquetRecords {
         let Some(batch) = self.reader.next() else {
             return Ok(false);
         };
-        let batch = batch.map_err(|error| mistake(format!("{}: damaged: {error}", self.name)))?;
+        let damaged = |error| Error::damaged(format!("damaged: {error}")).in_file(&self.name);
+        let batch = batch.map_err(damaged)?;
         let chosen = self.chosen.iter().map(|&column| {
             check_kind(
                 &self.name,
@@ -160,15 +159,18 @@ fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
     if text || kind.is_numeric() || kind.is_null() {
         return Ok(());
     }
-    Err(mistake(format!(
-        "{file}: column '{name}': expected numbers, text or truth values, got {kind}; --ignore {name} leaves it out"
-    )))
+    let expected = "numbers, text or truth values";
+    let error = Error::expected(ErrorKind::WrongType, expected, kind);
+    Err(error.in_file(file).in_column(name))
 }
 
 /// The cells of a column.
 fn cells(file: &str, name: &str, column: &ArrayRef) -> Result<Cells> {
     let cast = |kind| {
-        cast(column, &kind).map_err(|error| mistake(format!("{file}: column '{name}': {error}")))
+        cast(column, &kind).map_err(|error| {
+            let error = Error::new(ErrorKind::WrongType, error.to_string());
+            error.in_file(file).in_column(name)
+        })
     };
     Ok(match kind_of(column.data_type()) {
         FieldKind::Whole => {
@@ -206,8 +208,8 @@ impl Records for ParquetRecords {
         self.kept = kept.iter().map(|&column| self.keepable[column]).collect();
     }
 
-    fn fill(&mut self, most: usize, each: &mut EachRow<'_>) -> Result<usize> {
-        for count in 0..most {
+    fn fill(&mut self, max_rows: usize, each: &mut EachRow<'_>) -> Result<usize> {
+        for count in 0..max_rows {
             while self.used == self.rows {
                 if !self.next()? {
                     return Ok(count);
@@ -222,8 +224,7 @@ impl Records for ParquetRecords {
             each(
                 Place {
                     file: &self.name,
-                    unit: "row",
-                    row: self.row,
+                    at: At::Row(self.row + 1),
                 },
                 &row,
                 kept,
@@ -231,7 +232,7 @@ impl Records for ParquetRecords {
             self.used += 1;
             self.row += 1;
         }
-        Ok(most)
+        Ok(max_rows)
     }
 }
 
@@ -287,6 +288,10 @@ impl Builder {
     }
 }
 
+fn write_error(file: &str, error: parquet::errors::ParquetError) -> Error {
+    Error::io("write", file, std::io::Error::other(error))
+}
+
 /// A Parquet file being written.
 pub struct ParquetWriter {
     name: String,
@@ -313,7 +318,7 @@ impl ParquetWriter {
             .set_max_row_group_row_count(Some(ROW_GROUP))
             .build();
         let writer = ArrowWriter::try_new(staged, schema.clone(), Some(properties));
-        let writer = writer.with_context(|| format!("cannot write {file}"))?;
+        let writer = writer.map_err(|error| write_error(file, error))?;
         Ok(Self {
             name: file.to_owned(),
             writer,
@@ -340,25 +345,24 @@ impl ParquetWriter {
     fn flush(&mut self) -> Result<()> {
         self.rows = 0;
         let columns = self.columns.iter_mut().map(Builder::finish).collect();
-        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
-        self.writer
-            .write(&batch)
-            .with_context(|| format!("cannot write {}", self.name))
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)
+            .map_err(|error| write_error(&self.name, error.into()))?;
+        let written = self.writer.write(&batch);
+        written.map_err(|error| write_error(&self.name, error))
     }
 
     /// Writes what is left and hands the file back.
     pub fn finish(mut self) -> Result<Staged> {
         self.flush()?;
-        self.writer
-            .into_inner()
-            .with_context(|| format!("cannot write {}", self.name))
+        let staged = self.writer.into_inner();
+        staged.map_err(|error| write_error(&self.name, error))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{ColumnKind, Request};
+    use crate::layout::{ColumnKind, ReadOptions};
     use crate::output::{Output, OutputFormat};
 
     fn data(name: &str) -> String {
@@ -367,11 +371,11 @@ mod tests {
 
     #[test]
     fn a_table_of_pyarrow() {
-        let request = Request {
+        let options = ReadOptions {
             target: Some("species".into()),
-            ..Request::default()
+            ..ReadOptions::default()
         };
-        let table = crate::read(&data("table.parquet"), &request).unwrap();
+        let table = crate::read(&data("table.parquet"), &options).unwrap();
         let kinds: Vec<_> = table
             .layout
             .columns
@@ -431,12 +435,14 @@ mod tests {
             }],
             ..crate::layout::Layout::default()
         };
-        let request = Request {
-            model: Some(model),
+        let options = ReadOptions {
             keep: crate::layout::Keep::All,
-            ..Request::default()
+            ..ReadOptions::default()
         };
-        let rows = crate::open(&path, &request).unwrap();
+        let rows = crate::open(&path, &options)
+            .unwrap()
+            .fitted_to(&model)
+            .unwrap();
         let kept: Vec<Field> = rows
             .layout
             .kept
@@ -483,9 +489,9 @@ mod tests {
         out.finish().unwrap();
         let table = crate::read(
             &path,
-            &Request {
+            &ReadOptions {
                 target: Some("class".into()),
-                ..Request::default()
+                ..ReadOptions::default()
             },
         )
         .unwrap();
@@ -504,21 +510,21 @@ mod tests {
         let path = folder.path().join("a.parquet");
         for bytes in [&b""[..], b"PAR1", b"PAR1 and then nothing of the kind PAR1"] {
             std::fs::write(&path, bytes).unwrap();
-            let error = crate::read(path.to_str().unwrap(), &Request::default()).unwrap_err();
+            let error = crate::read(path.to_str().unwrap(), &ReadOptions::default()).unwrap_err();
             assert!(
                 error
                     .to_string()
                     .contains("a.parquet: expected a Parquet file: "),
                 "{error}"
             );
-            assert!(crate::error::is_users(&error));
+            assert!(error.is_user_error());
         }
         let memory = Origin::Memory {
             name: "standard input".into(),
             bytes: [][..].into(),
         };
         assert!(
-            ParquetRecords::open(&memory, Holes::default())
+            ParquetRecords::open(&memory, MissingTexts::default())
                 .err()
                 .unwrap()
                 .to_string()

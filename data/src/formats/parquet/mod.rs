@@ -1,4 +1,4 @@
-//! Parquet; without the feature `parquet`, a stand-in that says how to build it in.
+//! Parquet; without the feature `parquet`, a stand-in whose error says so.
 
 #[cfg(not(feature = "parquet"))]
 mod disabled;

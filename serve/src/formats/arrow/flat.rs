@@ -33,12 +33,12 @@ fn follow(bytes: &[u8], at: usize) -> Read<usize> {
 
 /// A table being read.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'a> {
+pub struct FlatTable<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Table<'a> {
+impl<'a> FlatTable<'a> {
     /// The table that a buffer holds.
     pub fn root(bytes: &'a [u8]) -> Read<Self> {
         Ok(Self {
@@ -151,9 +151,9 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A field to write.
+/// A field of a table to write.
 #[derive(Clone, Copy, Debug)]
-pub enum Field {
+pub enum Slot {
     /// It has its default.
     Default,
     /// A byte.
@@ -164,11 +164,11 @@ pub enum Field {
     I32(i32),
     /// A number of 64 bits.
     I64(i64),
-    /// Something that is written later, at the place that [`Writer::table`] gives.
+    /// Something that is written later, at the place that [`FlatWriter::table`] gives.
     Later,
 }
 
-impl Field {
+impl Slot {
     fn bytes(self) -> Vec<u8> {
         match self {
             Self::Default => Vec::new(),
@@ -183,11 +183,11 @@ impl Field {
 
 /// A flatbuffer being written, front to back: what a table points to follows it.
 #[derive(Debug)]
-pub struct Writer {
+pub struct FlatWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
+impl FlatWriter {
     /// Starts a buffer, whose root is the first table.
     pub fn start() -> Self {
         Self { bytes: vec![0; 4] }
@@ -204,7 +204,7 @@ impl Writer {
     }
 
     /// Writes a table that the offset at `from` points to; gives the places of its later fields.
-    pub fn table(&mut self, from: usize, fields: &[Field]) -> Vec<usize> {
+    pub fn table(&mut self, from: usize, fields: &[Slot]) -> Vec<usize> {
         let list = 4 + 2 * fields.len();
         // The list of offsets stands before the table, which begins at a multiple of eight.
         self.bytes
@@ -218,7 +218,7 @@ impl Writer {
                 continue;
             }
             body.resize(body.len().next_multiple_of(bytes.len()), 0);
-            if matches!(field, Field::Later) {
+            if matches!(field, Slot::Later) {
                 later.push(at + body.len());
             }
             offsets.push(body.len() as u16);
@@ -278,20 +278,20 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let mut writer = Writer::start();
+        let mut writer = FlatWriter::start();
         let fields = [
-            Field::I16(-3),
-            Field::Default,
-            Field::Later,
-            Field::I64(1 << 40),
-            Field::U8(7),
-            Field::Later,
+            Slot::I16(-3),
+            Slot::Default,
+            Slot::Later,
+            Slot::I64(1 << 40),
+            Slot::U8(7),
+            Slot::Later,
         ];
         let later = writer.table(0, &fields);
         writer.text(later[0], "grün");
         let places = writer.list(later[1], 2);
-        writer.table(places[0], &[Field::I32(5)]);
-        let inner = writer.table(places[1], &[Field::Later]);
+        writer.table(places[0], &[Slot::I32(5)]);
+        let inner = writer.table(places[1], &[Slot::Later]);
         writer.pairs(inner[0], &[(1, -2), (3, i64::MAX)]);
         writer.finish()
     }
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let bytes = sample();
-        let table = Table::root(&bytes).unwrap();
+        let table = FlatTable::root(&bytes).unwrap();
         assert_eq!(
             (table.i16(0), table.i32(1), table.text(2)),
             (Ok(-3), Ok(0), Ok("grün"))
@@ -318,7 +318,7 @@ mod tests {
     fn any_damage_is_an_error_or_another_value() {
         let bytes = sample();
         let look = |bytes: &[u8]| -> Read<()> {
-            let table = Table::root(bytes)?;
+            let table = FlatTable::root(bytes)?;
             let _ = (
                 table.i16(0)?,
                 table.text(2)?,

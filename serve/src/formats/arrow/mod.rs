@@ -7,10 +7,11 @@
 //!
 //! Written here because the `arrow-ipc` crates take 87 s of two cores to build, more than all the rest of the service,
 //! and take lengths that a client claims for memory to allocate. Here every length is compared with the bytes that are
-//! there; `web/test/api.py` exchanges streams with pyarrow.
+//! there; `serve/web/test/api.py` exchanges streams with pyarrow.
 
 pub mod flat;
 mod schema;
 mod values;
+mod cursor;
 pub mod read;
 pub mod write;

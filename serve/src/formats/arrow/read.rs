@@ -1,28 +1,28 @@
 //! Record batches become rows.
 
-use crate::columns::Columns;
-use crate::formats::arrow::flat::{Damaged, Table};
-use crate::formats::arrow::schema::{Field, Type, damaged, fields_of, is_plain};
-use crate::formats::arrow::values::{Buffers, Values, bit, values};
+use crate::bodies::{Held, Incoming, unreadable};
+use crate::formats::arrow::cursor::{Cursor, transposed};
+use crate::formats::arrow::flat::{Damaged, FlatTable};
+use crate::formats::arrow::schema::{StreamColumn, Type, columns_of, damaged, is_plain};
+use crate::formats::arrow::values::{BatchBuffers, ColumnValues, values};
 use crate::formats::text::{Decode, Piece};
 use crate::problem::Problem;
-use crate::spool::{Held, Incoming, unreadable};
 use std::collections::HashMap;
 use std::io::Read as _;
-use sumout_data::cells::Cell;
+use sumout_data::encode::Encoder;
 
-/// Longest head of a message.
-const MOST_HEAD: usize = 1 << 22;
+/// Maximum bytes of the head of a message.
+const MAX_HEAD: usize = 1 << 22;
 
-/// Most rows of one batch.
-const MOST_ROWS: usize = 1 << 24;
+/// Maximum of rows in one batch.
+const MAX_ROWS: usize = 1 << 24;
 
 const SCHEMA: u8 = 1;
 const DICTIONARY: u8 = 2;
 const BATCH: u8 = 3;
 
 /// How rows are made of the columns.
-enum Plan {
+enum Arrangement {
     /// For each column of the stream, the model's, if it has it.
     Columns(Vec<Option<usize>>),
     /// One column of lists, each a whole row.
@@ -33,34 +33,34 @@ enum Plan {
 type Message = (Vec<u8>, Vec<u8>);
 
 /// An Arrow stream being read.
-pub struct Arrow {
+pub struct ArrowDecoder {
     incoming: Incoming,
     held: Held,
-    most: usize,
-    fields: Vec<Field>,
-    plan: Plan,
-    dictionaries: HashMap<i64, Values>,
+    max_held: usize,
+    columns: Vec<StreamColumn>,
+    arrangement: Arrangement,
+    dictionaries: HashMap<i64, ColumnValues>,
     /// Rows of the batch before, and how many numbers of them were handed over.
     batch: Vec<f32>,
     used: usize,
     row: usize,
 }
 
-impl Arrow {
-    /// Reads the schema; `most` bytes of a batch are held at once.
+impl ArrowDecoder {
+    /// Reads the schema; at most `max_held` bytes of a batch are held at once.
     pub fn new(
         (incoming, held): (Incoming, Held),
-        columns: &Columns,
-        most: usize,
+        encoder: &Encoder,
+        max_held: usize,
     ) -> Result<Self, Problem> {
-        let plan = Plan::Lists(0);
-        let (fields, dictionaries, batch) = (Vec::new(), HashMap::new(), Vec::new());
+        let arrangement = Arrangement::Lists(0);
+        let (columns, dictionaries, batch) = (Vec::new(), HashMap::new(), Vec::new());
         let mut arrow = Self {
             incoming,
             held,
-            most,
-            fields,
-            plan,
+            max_held,
+            columns,
+            arrangement,
             dictionaries,
             batch,
             used: 0,
@@ -69,7 +69,7 @@ impl Arrow {
         let Some((head, _)) = arrow.message()? else {
             return Err(Problem::bad("expected an Arrow stream, got nothing"));
         };
-        let message = Table::root(&head).map_err(damaged)?;
+        let message = FlatTable::root(&head).map_err(damaged)?;
         let schema = message.table(2).map_err(damaged)?;
         let Some(schema) = schema.filter(|_| message.u8(1) == Ok(SCHEMA)) else {
             return Err(Problem::bad(
@@ -81,8 +81,8 @@ impl Arrow {
                 "expected an Arrow stream of little-endian numbers",
             ));
         }
-        arrow.fields = fields_of(schema, head.len())?;
-        arrow.plan = plan_of(&arrow.fields, columns)?;
+        arrow.columns = columns_of(schema, head.len())?;
+        arrow.arrangement = arrangement_of(&arrow.columns, encoder)?;
         Ok(arrow)
     }
 
@@ -121,18 +121,18 @@ impl Arrow {
         if length == 0 {
             return Ok(None);
         }
-        if length > MOST_HEAD {
+        if length > MAX_HEAD {
             return Err(Problem::bad(
                 "expected an Arrow stream, got something else (the head of a message is too long)",
             ));
         }
         let head = self.fill(length)?;
-        let body = Table::root(&head)
+        let body = FlatTable::root(&head)
             .and_then(|message| message.i64(3))
             .map_err(damaged)?;
         let body = usize::try_from(body).map_err(|_| damaged(Damaged))?;
-        if body > self.most {
-            let most = self.most >> 20;
+        if body > self.max_held {
+            let most = self.max_held >> 20;
             let message = format!(
                 "expected record batches of at most {most} MiB, got {body} bytes; write smaller batches"
             );
@@ -142,21 +142,21 @@ impl Arrow {
     }
 
     /// Reads messages until a batch with rows; false at the end.
-    fn next_batch(&mut self, columns: &Columns) -> Result<bool, Problem> {
+    fn next_batch(&mut self, encoder: &Encoder) -> Result<bool, Problem> {
         self.batch.clear();
         self.used = 0;
         while self.batch.is_empty() {
             let Some((head, body)) = self.message()? else {
                 return Ok(false);
             };
-            let message = Table::root(&head).map_err(damaged)?;
+            let message = FlatTable::root(&head).map_err(damaged)?;
             let kind = message.u8(1).map_err(damaged)?;
             let Some(inside) = message.table(2).map_err(damaged)? else {
                 return Err(damaged(Damaged));
             };
             match kind {
                 DICTIONARY => self.dictionary(inside, &body)?,
-                BATCH => self.rows(inside, &body, columns)?,
+                BATCH => self.rows(inside, &body, encoder)?,
                 _ => {
                     return Err(Problem::bad(
                         "expected record batches after the schema, got another message",
@@ -167,7 +167,7 @@ impl Arrow {
         Ok(true)
     }
 
-    fn count(&self, batch: Table<'_>) -> Result<usize, Problem> {
+    fn count(&self, batch: FlatTable<'_>) -> Result<usize, Problem> {
         if batch.table(3).map_err(damaged)?.is_some() {
             return Err(Problem::bad(
                 "expected record batches without compression; write them without it",
@@ -177,11 +177,11 @@ impl Arrow {
             .i64(0)
             .ok()
             .and_then(|rows| usize::try_from(rows).ok());
-        rows.filter(|&rows| rows <= MOST_ROWS)
+        rows.filter(|&rows| rows <= MAX_ROWS)
             .ok_or_else(|| damaged(Damaged))
     }
 
-    fn dictionary(&mut self, inside: Table<'_>, body: &[u8]) -> Result<(), Problem> {
+    fn dictionary(&mut self, inside: FlatTable<'_>, body: &[u8]) -> Result<(), Problem> {
         let id = inside.i64(0).map_err(damaged)?;
         let Some(batch) = inside.table(1).map_err(damaged)? else {
             return Err(damaged(Damaged));
@@ -191,230 +191,152 @@ impl Arrow {
                 "expected whole dictionaries, got one that grows; write them whole",
             ));
         }
-        let known = |field: &Field| {
-            field
+        let known = |column: &StreamColumn| {
+            column
                 .dictionary
                 .as_ref()
                 .filter(|(other, _)| *other == id)
                 .map(|(_, kind)| kind.clone())
         };
-        let Some(kind) = self.fields.iter().find_map(known) else {
+        let Some(kind) = self.columns.iter().find_map(known) else {
             return Ok(());
         };
         let rows = self.count(batch)?;
         if matches!(kind, Type::List { .. } | Type::Other { .. }) {
-            return Ok(()); // of a column that is not wanted, or `plan_of` would have refused it
+            return Ok(()); // of a column that is not wanted, or `arrangement_of` would have refused it
         }
-        let mut buffers = Buffers::new(batch, body).map_err(damaged)?;
+        let mut buffers = BatchBuffers::new(batch, body).map_err(damaged)?;
         let (_, values) = values(&kind, rows, &mut buffers).map_err(damaged)?;
         self.dictionaries.insert(id, values);
         Ok(())
     }
 
     /// Turns a batch into rows.
-    fn rows(&mut self, batch: Table<'_>, body: &[u8], columns: &Columns) -> Result<(), Problem> {
+    fn rows(
+        &mut self,
+        batch: FlatTable<'_>,
+        body: &[u8],
+        encoder: &Encoder,
+    ) -> Result<(), Problem> {
         let rows = self.count(batch)?;
-        let width = columns.width();
-        let most = self.most / (4 * width); // as rows of 32-bit numbers
-        if rows > most.max(1) {
-            let message = format!(
-                "expected record batches of at most {} rows, got {rows}",
-                most.max(1)
-            );
+        let max = (self.max_held / (4 * encoder.width())).max(1); // as rows of 32-bit numbers
+        if rows > max {
+            let message = format!("expected record batches of at most {max} rows, got {rows}");
             return Err(Problem::large(message));
         }
-        let mut buffers = Buffers::new(batch, body).map_err(damaged)?;
-        let mut by_column = match self.plan {
-            Plan::Columns(_) => vec![f32::NAN; rows * width],
-            Plan::Lists(_) => Vec::new(),
+        let buffers = BatchBuffers::new(batch, body).map_err(damaged)?;
+        self.batch = match &self.arrangement {
+            Arrangement::Columns(wanted) => self.of_columns(wanted, rows, buffers, encoder)?,
+            Arrangement::Lists(list) => self.of_lists(*list, rows, buffers, encoder)?,
         };
-        for (place, field) in self.fields.iter().enumerate() {
-            match &self.plan {
-                Plan::Columns(wanted) => {
-                    let Some(column) = wanted[place] else {
-                        buffers.skip(&field.kind).map_err(damaged)?;
-                        continue;
-                    };
-                    let (valid, values) =
-                        values(&field.kind, rows, &mut buffers).map_err(damaged)?;
-                    let lookup = match &field.dictionary {
-                        Some((id, _)) => {
-                            Some(self.dictionaries.get(id).ok_or_else(|| damaged(Damaged))?)
-                        }
-                        None => None,
-                    };
-                    put(
-                        &mut by_column[column * rows..][..rows],
-                        column,
-                        columns,
-                        self.row,
-                        &valid,
-                        &values,
-                        lookup,
-                    )?;
-                }
-                Plan::Lists(list) if *list == place => {
-                    let Type::List { item, .. } = &field.kind else {
-                        return Err(damaged(Damaged));
-                    };
-                    let outer = buffers.column(rows, true).map_err(damaged)?;
-                    let (valid, values) =
-                        values(item, rows * width, &mut buffers).map_err(damaged)?;
-                    self.batch = vec![f32::NAN; rows * width];
-                    lists(&mut self.batch, columns, self.row, outer, &valid, &values)?;
-                }
-                Plan::Lists(_) => buffers.skip(&field.kind).map_err(damaged)?,
-            }
-        }
-        if let Plan::Columns(_) = self.plan {
-            self.batch = transposed(&by_column, rows, width);
-        }
         self.row += rows;
         Ok(())
+    }
+
+    /// Rows of a batch that has a column for every number.
+    fn of_columns(
+        &self,
+        wanted: &[Option<usize>],
+        rows: usize,
+        mut buffers: BatchBuffers<'_>,
+        encoder: &Encoder,
+    ) -> Result<Vec<f32>, Problem> {
+        let mut by_column = vec![f32::NAN; rows * encoder.width()];
+        for (stored, wanted) in self.columns.iter().zip(wanted) {
+            let Some(column) = *wanted else {
+                buffers.skip(&stored.kind).map_err(damaged)?;
+                continue;
+            };
+            let (valid, values) = values(&stored.kind, rows, &mut buffers).map_err(damaged)?;
+            let dictionary = match &stored.dictionary {
+                Some((id, _)) => {
+                    let known = self.dictionaries.get(id);
+                    Some(known.ok_or_else(|| damaged(Damaged))?)
+                }
+                None => None,
+            };
+            let cursor = Cursor {
+                encoder,
+                first_row: self.row,
+                valid: &valid,
+                values: &values,
+                dictionary,
+            };
+            cursor.put(column, &mut by_column[column * rows..][..rows])?;
+        }
+        Ok(transposed(&by_column, rows, encoder.width()))
+    }
+
+    /// Rows of a batch that has one column of lists, each a whole row.
+    fn of_lists(
+        &self,
+        list: usize,
+        rows: usize,
+        mut buffers: BatchBuffers<'_>,
+        encoder: &Encoder,
+    ) -> Result<Vec<f32>, Problem> {
+        for stored in &self.columns[..list] {
+            buffers.skip(&stored.kind).map_err(damaged)?;
+        }
+        let Type::List { item, .. } = &self.columns[list].kind else {
+            return Err(damaged(Damaged));
+        };
+        let lists = buffers.column(rows, true).map_err(damaged)?;
+        let (valid, values) =
+            values(item, rows * encoder.width(), &mut buffers).map_err(damaged)?;
+        let cursor = Cursor {
+            encoder,
+            first_row: self.row,
+            valid: &valid,
+            values: &values,
+            dictionary: None,
+        };
+        cursor.lists(lists, rows)
     }
 }
 
 /// Where the model's columns are in the stream.
-fn plan_of(fields: &[Field], columns: &Columns) -> Result<Plan, Problem> {
-    let width = columns.width();
-    let fits = |field: &Field| matches!(&field.kind, Type::List { length, item } if *length == width && is_plain(item));
-    if !columns.named
-        && let Some(list) = fields.iter().position(fits)
+fn arrangement_of(columns: &[StreamColumn], encoder: &Encoder) -> Result<Arrangement, Problem> {
+    let width = encoder.width();
+    let is_row = |column: &StreamColumn| matches!(&column.kind, Type::List { length, item } if *length == width && is_plain(item));
+    if !encoder.named
+        && let Some(list) = columns.iter().position(is_row)
     {
-        return Ok(Plan::Lists(list));
+        return Ok(Arrangement::Lists(list));
     }
-    let header: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-    let places = columns
-        .places(&header)
-        .map_err(|what| Problem::bad(format!("schema: {what}")))?;
+    let header: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let places = encoder.places(&header);
+    let places = places.map_err(|error| error.in_file("schema"))?;
     for &place in &places {
-        let field = &fields[place];
-        let kind = field
-            .dictionary
-            .as_ref()
-            .map_or(&field.kind, |(_, kind)| kind);
+        let StreamColumn {
+            name,
+            kind,
+            dictionary,
+        } = &columns[place];
+        let kind = dictionary.as_ref().map_or(kind, |(_, kind)| kind);
         if !is_plain(kind) {
-            let message = format!(
-                "column '{}': expected numbers, truth values or text, got something else",
-                field.name
-            );
-            return Err(Problem::bad(message));
+            let message = "expected numbers, truth values or text, got something else";
+            return Err(Problem::bad(format!("column '{name}': {message}")));
         }
     }
-    let mut wanted = vec![None; fields.len()];
-    places
-        .iter()
-        .enumerate()
-        .for_each(|(column, &place)| wanted[place] = Some(column));
-    Ok(Plan::Columns(wanted))
+    let mut wanted = vec![None; columns.len()];
+    for (column, &place) in places.iter().enumerate() {
+        wanted[place] = Some(column);
+    }
+    Ok(Arrangement::Columns(wanted))
 }
 
-/// From (width, rows) to (rows, width), in tiles that stay in the cache.
-fn transposed(by_column: &[f32], rows: usize, width: usize) -> Vec<f32> {
-    const TILE: usize = 32;
-    let mut by_row = vec![0.0; rows * width];
-    for first_row in (0..rows).step_by(TILE) {
-        for first in (0..width).step_by(TILE) {
-            for row in first_row..rows.min(first_row + TILE) {
-                for column in first..width.min(first + TILE) {
-                    by_row[row * width + column] = by_column[column * rows + row];
-                }
-            }
-        }
-    }
-    by_row
-}
-
-/// Puts the values of a column into their rows.
-fn put(
-    to: &mut [f32],
-    column: usize,
-    columns: &Columns,
-    first: usize,
-    valid: &[u8],
-    values: &Values,
-    dictionary: Option<&Values>,
-) -> Result<(), Problem> {
-    // Finite numbers that no category stands for need not be looked at one by one.
-    if let (Values::Singles(all), false, true) =
-        (values, columns.is_discrete(column), valid.is_empty())
-        && dictionary.is_none()
-        && all.iter().all(|x| !x.is_infinite())
-    {
-        to.copy_from_slice(all);
-        return Ok(());
-    }
-    for (row, to) in to.iter_mut().enumerate() {
-        if !valid.is_empty() && !bit(valid, row) {
-            continue;
-        }
-        let cell = match (dictionary, values.cell(row)) {
-            (Some(names), Cell::Number(index)) => {
-                if index < 0.0 || index >= names.len() as f64 {
-                    let message = format!(
-                        "row {}, column '{}': its dictionary has no entry {index}",
-                        first + row,
-                        columns.name(column)
-                    );
-                    return Err(Problem::bad(message));
-                }
-                names.cell(index as usize)
-            }
-            (_, cell) => cell,
-        };
-        *to = columns
-            .value(column, cell)
-            .map_err(|what| at(first + row, columns.name(column), &what))?;
-    }
-    Ok(())
-}
-
-fn at(row: usize, column: &str, what: &str) -> Problem {
-    Problem::bad(format!("row {row}, column '{column}': {what}"))
-}
-
-/// Puts lists, one a row, into their rows.
-fn lists(
-    to: &mut [f32],
-    columns: &Columns,
-    first: usize,
-    outer: &[u8],
-    valid: &[u8],
-    values: &Values,
-) -> Result<(), Problem> {
-    let width = columns.width();
-    let plain = outer.is_empty()
-        && valid.is_empty()
-        && (0..width).all(|column| !columns.is_discrete(column));
-    if let Values::Singles(all) = values
-        && plain
-        && all.iter().all(|x| !x.is_infinite())
-    {
-        to.copy_from_slice(all);
-        return Ok(());
-    }
-    for (place, to) in to.iter_mut().enumerate() {
-        let (row, column) = (place / width, place % width);
-        if (!outer.is_empty() && !bit(outer, row)) || (!valid.is_empty() && !bit(valid, place)) {
-            continue;
-        }
-        let value = columns.value(column, values.cell(place));
-        *to = value.map_err(|what| at(first + row, columns.name(column), &what))?;
-    }
-    Ok(())
-}
-
-impl Decode for Arrow {
-    fn next(&mut self, columns: &Columns, most: usize) -> Result<Piece, Problem> {
+impl Decode for ArrowDecoder {
+    fn next(&mut self, encoder: &Encoder, most: usize) -> Result<Piece, Problem> {
         let mut piece = Piece::default();
-        while piece.values.len() < most * columns.width() {
-            if self.used == self.batch.len() && !self.next_batch(columns)? {
+        while piece.values.len() < most * encoder.width() {
+            if self.used == self.batch.len() && !self.next_batch(encoder)? {
                 break;
             }
             let end = self
                 .batch
                 .len()
-                .min(self.used + most * columns.width() - piece.values.len());
+                .min(self.used + most * encoder.width() - piece.values.len());
             piece.values.extend_from_slice(&self.batch[self.used..end]);
             self.used = end;
         }

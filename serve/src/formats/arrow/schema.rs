@@ -1,6 +1,6 @@
 //! What the columns of a stream are.
 
-use crate::formats::arrow::flat::{Damaged, Read, Table};
+use crate::formats::arrow::flat::{Damaged, FlatTable, Read};
 use crate::problem::Problem;
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ pub(super) enum Type {
     Float {
         bytes: usize,
     },
-    /// Text with offsets of so many bytes.
+    /// Text with offsets of this many bytes.
     Text {
         offsets: usize,
     },
@@ -36,7 +36,7 @@ pub(super) enum Type {
 
 /// A column of the stream.
 #[derive(Clone, Debug)]
-pub(super) struct Field {
+pub(super) struct StreamColumn {
     pub name: String,
     pub kind: Type,
     /// Its dictionary, and what that holds.
@@ -55,7 +55,7 @@ impl Budget {
 }
 
 /// Reads a type; unions, run lengths and list views are not known.
-fn kind_of(field: Table<'_>, depth: usize, budget: &Budget) -> Read<Option<Type>> {
+fn kind_of(field: FlatTable<'_>, depth: usize, budget: &Budget) -> Read<Option<Type>> {
     budget.spend(8)?;
     let Some(about) = field.table(3)? else {
         return Err(Damaged);
@@ -108,18 +108,21 @@ fn kind_of(field: Table<'_>, depth: usize, budget: &Budget) -> Read<Option<Type>
     }))
 }
 
-/// The columns of a schema whose head has so many bytes.
-pub(super) fn fields_of(schema: Table<'_>, bytes: usize) -> Result<Vec<Field>, Problem> {
+/// The columns of a schema whose head has this many bytes.
+pub(super) fn columns_of(
+    schema: FlatTable<'_>,
+    bytes: usize,
+) -> Result<Vec<StreamColumn>, Problem> {
     let budget = Budget(Cell::new(bytes));
     schema
         .tables(1)
         .map_err(damaged)?
         .into_iter()
-        .map(|field| field_of(field, &budget))
+        .map(|field| column_of(field, &budget))
         .collect()
 }
 
-fn field_of(field: Table<'_>, budget: &Budget) -> Result<Field, Problem> {
+fn column_of(field: FlatTable<'_>, budget: &Budget) -> Result<StreamColumn, Problem> {
     let name = field.text(0).map_err(damaged)?;
     budget.spend(name.len()).map_err(damaged)?;
     let name = name.to_owned();
@@ -129,13 +132,13 @@ fn field_of(field: Table<'_>, budget: &Budget) -> Result<Field, Problem> {
         )));
     };
     let Some(encoding) = field.table(4).map_err(damaged)? else {
-        return Ok(Field {
+        return Ok(StreamColumn {
             name,
             kind,
             dictionary: None,
         });
     };
-    let index = |encoding: Table<'_>| -> Read<Type> {
+    let index = |encoding: FlatTable<'_>| -> Read<Type> {
         let Some(about) = encoding.table(1)? else {
             return Ok(Type::Int {
                 bytes: 4,
@@ -151,7 +154,7 @@ fn field_of(field: Table<'_>, budget: &Budget) -> Result<Field, Problem> {
         }
     };
     let dictionary = Some((encoding.i64(0).map_err(damaged)?, kind));
-    Ok(Field {
+    Ok(StreamColumn {
         name,
         kind: index(encoding).map_err(damaged)?,
         dictionary,
@@ -163,7 +166,7 @@ pub(super) fn is_plain(kind: &Type) -> bool {
     !matches!(kind, Type::List { .. } | Type::Other { .. })
 }
 
-/// What is said of bytes that are not what they claim to be.
+/// The problem of bytes that are not what they claim to be.
 pub(super) fn damaged(_: Damaged) -> Problem {
     Problem::bad("the Arrow stream is damaged: a message does not hold what it claims")
 }

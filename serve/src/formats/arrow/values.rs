@@ -1,19 +1,19 @@
-//! Buffers become values, every length compared with the bytes that are there.
+//! BatchBuffers become values, every length compared with the bytes that are there.
 
-use crate::formats::arrow::flat::{Damaged, Read, Table};
+use crate::formats::arrow::flat::{Damaged, FlatTable, Read};
 use crate::formats::arrow::schema::Type;
 use sumout_data::cells::Cell;
 
 /// The buffers of one batch, handed out in order.
-pub(super) struct Buffers<'a> {
+pub(super) struct BatchBuffers<'a> {
     body: &'a [u8],
     nodes: std::vec::IntoIter<(i64, i64)>,
     places: std::vec::IntoIter<(i64, i64)>,
     variadic: std::vec::IntoIter<i64>,
 }
 
-impl<'a> Buffers<'a> {
-    pub fn new(batch: Table<'_>, body: &'a [u8]) -> Read<Self> {
+impl<'a> BatchBuffers<'a> {
+    pub fn new(batch: FlatTable<'_>, body: &'a [u8]) -> Read<Self> {
         let variadic = batch.i64s(4)?.into_iter();
         Ok(Self {
             body,
@@ -96,7 +96,7 @@ fn numbers<const N: usize, T>(
 }
 
 /// The values of a column of a batch.
-pub(super) enum Values {
+pub(super) enum ColumnValues {
     Null,
     Numbers(Vec<f64>),
     Singles(Vec<f32>),
@@ -108,30 +108,30 @@ pub(super) enum Values {
 pub(super) fn values(
     kind: &Type,
     rows: usize,
-    buffers: &mut Buffers<'_>,
-) -> Read<(Vec<u8>, Values)> {
+    buffers: &mut BatchBuffers<'_>,
+) -> Read<(Vec<u8>, ColumnValues)> {
     let valid = buffers.column(rows, *kind != Type::Null)?.to_vec();
     let values = match kind {
-        Type::Null => Values::Null,
+        Type::Null => ColumnValues::Null,
         Type::Bool => {
             let bits = buffers.next()?;
             if bits.len() < rows.div_ceil(8) {
                 return Err(Damaged);
             }
-            Values::Bools((0..rows).map(|row| bit(bits, row)).collect())
+            ColumnValues::Bools((0..rows).map(|row| bit(bits, row)).collect())
         }
         Type::Float { bytes: 4 } => {
-            Values::Singles(numbers(buffers.next()?, rows, f32::from_le_bytes)?)
+            ColumnValues::Singles(numbers(buffers.next()?, rows, f32::from_le_bytes)?)
         }
         Type::Float { bytes: 8 } => {
-            Values::Numbers(numbers(buffers.next()?, rows, f64::from_le_bytes)?)
+            ColumnValues::Numbers(numbers(buffers.next()?, rows, f64::from_le_bytes)?)
         }
-        Type::Float { .. } => Values::Numbers(numbers(buffers.next()?, rows, |bytes| {
+        Type::Float { .. } => ColumnValues::Numbers(numbers(buffers.next()?, rows, |bytes| {
             half(u16::from_le_bytes(bytes))
         })?),
         Type::Int { bytes, signed } => {
             let data = buffers.next()?;
-            Values::Numbers(match (bytes, signed) {
+            ColumnValues::Numbers(match (bytes, signed) {
                 (1, true) => numbers(data, rows, |b| i8::from_le_bytes(b).into())?,
                 (1, false) => numbers(data, rows, |b| u8::from_le_bytes(b).into())?,
                 (2, true) => numbers(data, rows, |b| i16::from_le_bytes(b).into())?,
@@ -156,16 +156,16 @@ pub(super) fn values(
                     .map(str::to_owned)
                     .map_err(|_| Damaged)
             };
-            Values::Texts(places.windows(2).map(text).collect::<Read<_>>()?)
+            ColumnValues::Texts(places.windows(2).map(text).collect::<Read<_>>()?)
         }
         Type::View => views(rows, buffers)?,
-        Type::List { .. } | Type::Other { .. } => return Err(Damaged), // never asked for
+        Type::List { .. } | Type::Other { .. } => return Err(Damaged), // never needed
     };
     Ok((valid, values))
 }
 
 /// Text of up to twelve bytes stands in its view; longer text in one of the buffers that follow.
-fn views(rows: usize, buffers: &mut Buffers<'_>) -> Read<Values> {
+fn views(rows: usize, buffers: &mut BatchBuffers<'_>) -> Read<ColumnValues> {
     let views = numbers(buffers.next()?, rows, |view: [u8; 16]| view)?;
     let count = usize::try_from(buffers.variadic.next().ok_or(Damaged)?).map_err(|_| Damaged)?;
     let data = (0..count)
@@ -192,10 +192,12 @@ fn views(rows: usize, buffers: &mut Buffers<'_>) -> Read<Values> {
             .map(str::to_owned)
             .map_err(|_| Damaged)
     };
-    Ok(Values::Texts(views.iter().map(text).collect::<Read<_>>()?))
+    Ok(ColumnValues::Texts(
+        views.iter().map(text).collect::<Read<_>>()?,
+    ))
 }
 
-impl Values {
+impl ColumnValues {
     pub fn cell(&self, row: usize) -> Cell<'_> {
         match self {
             Self::Null => Cell::Missing,

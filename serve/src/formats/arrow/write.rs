@@ -1,6 +1,6 @@
 //! Rows of an answer become record batches.
 
-use crate::formats::arrow::flat::{Field as Slot, Writer};
+use crate::formats::arrow::flat::{FlatWriter, Slot};
 use std::io::{self, Write};
 use sumout_data::cells::{Field, FieldKind, Value};
 
@@ -9,14 +9,14 @@ const VERSION: i16 = 4;
 
 /// A column of a batch: what is there, numbers, and the ends and bytes of text.
 #[derive(Clone, Debug, Default)]
-struct Column {
+struct BatchColumn {
     valid: Vec<bool>,
     numbers: Vec<u8>,
     ends: Vec<u8>,
     text: Vec<u8>,
 }
 
-impl Column {
+impl BatchColumn {
     fn push(&mut self, value: Value<'_>, kind: &FieldKind) {
         let value = value.shown(kind);
         let number = value.number();
@@ -55,7 +55,7 @@ fn is_text(kind: &FieldKind) -> bool {
 
 /// Writes the schema.
 pub fn schema(to: &mut impl Write, fields: &[Field]) -> io::Result<()> {
-    let mut head = Writer::start();
+    let mut head = FlatWriter::start();
     let message = head.table(
         0,
         &[Slot::I16(VERSION), Slot::U8(1), Slot::Later, Slot::I64(0)],
@@ -96,7 +96,7 @@ pub fn batch<'a>(
     fields: &[Field],
     rows: impl Iterator<Item = Vec<Value<'a>>>,
 ) -> io::Result<()> {
-    let mut columns = vec![Column::default(); fields.len()];
+    let mut columns = vec![BatchColumn::default(); fields.len()];
     columns
         .iter_mut()
         .zip(fields)
@@ -129,7 +129,7 @@ pub fn batch<'a>(
             add(&column.numbers);
         }
     }
-    let mut head = Writer::start();
+    let mut head = FlatWriter::start();
     let message = head.table(
         0,
         &[
@@ -160,8 +160,8 @@ fn message_to(to: &mut impl Write, head: Vec<u8>, body: &[u8]) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::columns;
-    use crate::formats::arrow::read::Arrow;
+    use crate::fixtures::encoder;
+    use crate::formats::arrow::read::ArrowDecoder;
     use crate::formats::text::{tests::arrived, tests::rows};
 
     fn stream() -> Vec<u8> {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<f32>, String> {
-        let mut arrow = Arrow::new(arrived(bytes, 100_000), &columns(), 5000)
+        let mut arrow = ArrowDecoder::new(arrived(bytes, 100_000), &encoder(), 5000)
             .map_err(|problem| problem.message)?;
         rows(&mut arrow)
     }
@@ -218,7 +218,7 @@ mod tests {
 
     /// A schema of one column: eight structs, each holding the next one a thousand times.
     fn endless() -> Vec<u8> {
-        let mut head = Writer::start();
+        let mut head = FlatWriter::start();
         let message = head.table(
             0,
             &[Slot::I16(VERSION), Slot::U8(1), Slot::Later, Slot::I64(0)],

@@ -1,14 +1,14 @@
-//! What a node stands for: its most used channels, and draws of what is below each.
+//! What a node stands for: its most used channels, and samples of what is below each.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
 use sumout::Predictor;
-use sumout::queries::Neuron;
+use sumout::queries::{Neuron, View};
 use sumout::random::seed_at;
 
-/// A node, and what is asked about it.
+/// A node, and what to show of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
+pub struct NodeQuestion {
     /// Which tree.
     pub tree: usize,
     /// 0 for the leaves.
@@ -19,17 +19,17 @@ pub struct Ask {
     pub channel: Option<usize>,
     /// How many channels, if none is named.
     pub channels: usize,
-    /// Draws of each.
+    /// Samples of each.
     pub count: usize,
-    /// The most likely assignment instead of draws.
+    /// The most likely assignment instead of samples.
     pub mode: bool,
-    /// Of the draws.
+    /// Seed of the samples.
     pub seed: u64,
 }
 
 /// One channel of the node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct View {
+pub struct ChannelView {
     /// Which.
     pub channel: usize,
     /// How often it is used.
@@ -38,29 +38,31 @@ pub struct View {
     pub rows: Vec<f32>,
 }
 
-/// Shows the node.
-pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Problem> {
+/// Samples of the most used channels of a node, or of one channel.
+pub fn explain(predictor: &mut Predictor, ask: &NodeQuestion) -> Result<Vec<ChannelView>, Problem> {
     let neuron = |channel| Neuron {
         tree: ask.tree,
         layer: ask.level,
         node: ask.node,
         channel,
     };
-    // Each channel draws its own: with one seed for all, they would look alike.
-    let view = |channel| match ask.mode {
-        true => sumout::queries::View::Mode,
-        false => sumout::queries::View::Samples {
+    // Each channel has a seed of its own: with one seed for all, samples would look alike.
+    let view = |channel| {
+        if ask.mode {
+            return View::Mode;
+        }
+        View::Samples {
             count: ask.count,
             seed: seed_at(ask.seed, channel),
-        },
+        }
     };
-    // Whatever is wrong with the node is said before its usage is computed.
+    // Errors about the node come before its usage is computed.
     let channel = ask.channel.unwrap_or(0);
     let first = predictor.explain(neuron(channel), view(channel));
     let first = first.map_err(|error| Problem::new(StatusCode::NOT_FOUND, error.to_string()))?;
     let usage = predictor.channel_usage(neuron(channel))?;
     if let Some(channel) = ask.channel {
-        return Ok(vec![View {
+        return Ok(vec![ChannelView {
             channel,
             probability: usage[channel],
             rows: first.into_vec(),
@@ -69,13 +71,11 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
     let mut order: Vec<usize> = (0..usage.len()).collect();
     order.sort_by(|&a, &b| usage[b].total_cmp(&usage[a]));
     let show = |channel: usize| {
-        let rows = predictor
-            .explain(neuron(channel), view(channel))?
-            .into_vec();
-        Ok(View {
+        let rows = predictor.explain(neuron(channel), view(channel))?;
+        Ok(ChannelView {
             channel,
             probability: usage[channel],
-            rows,
+            rows: rows.into_vec(),
         })
     };
     order.into_iter().take(ask.channels).map(show).collect()
@@ -84,11 +84,11 @@ pub fn explain(predictor: &mut Predictor, ask: &Ask) -> Result<Vec<View>, Proble
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::tests::pets;
+    use crate::fixtures::pets;
 
     #[test]
     fn channels_draw_their_own() {
-        let ask = Ask {
+        let ask = NodeQuestion {
             tree: 0,
             level: 0,
             node: 0,
@@ -100,15 +100,16 @@ mod tests {
         };
         let mut predictor = Predictor::new(pets()).unwrap();
         let views = explain(&mut predictor, &ask).unwrap();
-        // Of draws mean + deviation × noise, this is the same in two channels only if the noise is.
-        let shape = |view: &View| (view.rows[0] - view.rows[4]) / (view.rows[4] - view.rows[8]);
+        // Of samples mean + deviation × noise, this is the same in two channels only if the noise is.
+        let shape =
+            |view: &ChannelView| (view.rows[0] - view.rows[4]) / (view.rows[4] - view.rows[8]);
         assert!(
             (shape(&views[0]) - shape(&views[1])).abs() > 1e-3,
             "{views:?}"
         );
         let again = explain(
             &mut predictor,
-            &Ask {
+            &NodeQuestion {
                 channel: Some(views[1].channel),
                 ..ask
             },
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn channels_come_in_order() {
         let mut predictor = Predictor::new(pets()).unwrap();
-        let ask = Ask {
+        let ask = NodeQuestion {
             tree: 0,
             level: 1,
             node: 0,
@@ -142,7 +143,7 @@ mod tests {
         );
         let one = explain(
             &mut predictor,
-            &Ask {
+            &NodeQuestion {
                 channel: Some(2),
                 mode: true,
                 ..ask.clone()
@@ -150,7 +151,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((one.len(), one[0].channel, one[0].rows.len()), (1, 2, 4));
-        let problem = explain(&mut predictor, &Ask { node: 9, ..ask }).unwrap_err();
+        let problem = explain(&mut predictor, &NodeQuestion { node: 9, ..ask }).unwrap_err();
         assert_eq!(
             problem.message,
             "neuron's node: expected a number from 0 to 1, got 9"

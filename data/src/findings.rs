@@ -1,0 +1,110 @@
+//! What is suspicious about data: a column and what was found, which can be shown as text.
+
+use std::fmt;
+
+/// Something about a column that is worth a warning. It stops nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The column.
+    pub column: String,
+    /// What was found.
+    pub what: FindingKind,
+}
+
+/// What was found about a column.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// A target of many classes that are all numbers, each in a few rows.
+    LooksContinuous {
+        /// How many classes.
+        classes: u64,
+        /// In how many rows.
+        rows: u64,
+    },
+    /// Numbers with a decimal comma, which are read as words.
+    DecimalCommas,
+    /// Words of which none comes twice.
+    Identifier {
+        /// In how many rows.
+        rows: u64,
+    },
+    /// It numbers the rows.
+    RowNumbers,
+    /// It has no value in any row.
+    NoValues,
+    /// Its numbers are so large that 32 bits cannot tell neighbours apart.
+    Coarse {
+        /// The largest of them.
+        largest: f32,
+        /// The distance to the next number of 32 bits.
+        step: f32,
+    },
+    /// It has one value only.
+    Constant {
+        /// The value, as a message shows it.
+        value: String,
+    },
+    /// One of its values is far from all others.
+    Outlier {
+        /// The value.
+        value: f32,
+    },
+    /// A category or class that the model does not know was read as missing.
+    UnknownCategory {
+        /// The first one.
+        name: String,
+    },
+}
+
+impl Finding {
+    /// A finding about a column.
+    pub fn new(column: impl Into<String>, what: FindingKind) -> Self {
+        Self {
+            column: column.into(),
+            what,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use FindingKind as Kind;
+        let name = &self.column;
+        match &self.what {
+            Kind::LooksContinuous { classes, rows } => write!(
+                f,
+                "target '{name}' looks continuous: {classes} classes, all numbers, in {rows} rows"
+            ),
+            Kind::DecimalCommas => write!(
+                f,
+                "column '{name}' looks like numbers with decimal commas, and is read as words: \
+                 write a point"
+            ),
+            Kind::Identifier { rows } => write!(
+                f,
+                "column '{name}' looks like an identifier: no word comes twice in {rows} rows"
+            ),
+            Kind::RowNumbers => write!(f, "column '{name}' numbers the rows"),
+            Kind::NoValues => write!(f, "column '{name}' has no values in the training rows"),
+            Kind::Coarse { largest, step } => write!(
+                f,
+                "column '{name}': numbers as large as {largest:?} are kept in steps of {step}; \
+                 subtract a constant from it first"
+            ),
+            Kind::Constant { value } => write!(
+                f,
+                "column '{name}' is {value} wherever it is known: nothing can be learned from it"
+            ),
+            Kind::Outlier { value } => write!(
+                f,
+                "column '{name}': {value:?} is far from the rest and spoils the scale"
+            ),
+            Kind::UnknownCategory { name: category } => write!(
+                f,
+                "column '{name}': the model does not know '{category}' (and maybe others): \
+                 read as missing"
+            ),
+        }
+    }
+}

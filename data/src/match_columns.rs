@@ -1,0 +1,186 @@
+//! Which columns of a file are used, and where those of a model are among them.
+
+use crate::cells::Field;
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::{Keep, KeptColumn, some_of};
+use std::collections::{HashMap, HashSet};
+
+/// For every column of a model, its place in a table with these names. A model without names of its own (`named` is false)
+/// calls its columns x0, x1, …; it also takes as many columns as it has, in their order.
+pub fn places_of(model: &[String], named: bool, header: &[String]) -> Result<Vec<usize>> {
+    let wanted: HashSet<&String> = model.iter().collect();
+    let mut at = HashMap::new();
+    for (place, name) in header
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| !name.is_empty())
+    {
+        if at.insert(name, place).is_some() && wanted.contains(name) {
+            let (expected, got) = ("every column once", format!("'{name}' twice"));
+            return Err(Error::expected(ErrorKind::DuplicateName, expected, got));
+        }
+    }
+    let Some(absent) = model.iter().find(|name| !at.contains_key(name)) else {
+        return Ok(model
+            .iter()
+            .filter_map(|name| at.get(name).copied())
+            .collect());
+    };
+    if named {
+        let expected = format!("a column '{absent}', as the model has");
+        return Err(Error::expected(
+            ErrorKind::MissingColumn,
+            expected,
+            some_of(header),
+        ));
+    }
+    by_order(model.len(), header.len())
+}
+
+/// Columns in their order, if there are as many as the model has.
+pub fn by_order(width: usize, columns: usize) -> Result<Vec<usize>> {
+    if columns != width {
+        let expected = format!("{width} columns, as the model has");
+        return Err(Error::expected(ErrorKind::ModelMismatch, expected, columns));
+    }
+    Ok((0..width).collect())
+}
+
+/// Which columns of a file are used.
+pub struct Chosen {
+    /// Those that become numbers.
+    pub columns: Vec<String>,
+    /// The one that becomes labels.
+    pub target: Option<String>,
+    /// Those that are not used.
+    pub ignored: Vec<String>,
+}
+
+impl Chosen {
+    /// Divides the names of a file. `target` must be among them.
+    pub fn new(names: &[String], target: Option<&String>, ignore: &[String]) -> Result<Self> {
+        let mut wanted = target.into_iter().chain(ignore);
+        if let Some(absent) = wanted.find(|name| !names.contains(name)) {
+            return Err(no_column(absent, names));
+        }
+        let (mut columns, mut ignored) = (Vec::new(), Vec::new());
+        for (i, name) in names.iter().enumerate() {
+            if name.is_empty() {
+                ignored.push(format!("column {} (it has no name)", i + 1));
+            } else if ignore.contains(name) {
+                ignored.push(name.clone());
+            } else if Some(name) != target {
+                columns.push(name.clone());
+            }
+        }
+        if columns.is_empty() {
+            let expected = "at least one column besides the target";
+            return Err(Error::expected(ErrorKind::Empty, expected, "none"));
+        }
+        Ok(Self {
+            columns,
+            target: target.cloned(),
+            ignored,
+        })
+    }
+
+    /// Columns, then the target.
+    pub fn names(&self) -> Vec<String> {
+        self.columns.iter().chain(&self.target).cloned().collect()
+    }
+
+    /// Keeps only the columns at these places, in this order; the others are not used.
+    pub fn keep_places(&mut self, places: &[usize]) {
+        let used: HashSet<usize> = places.iter().copied().collect();
+        let unused = (0..self.columns.len()).filter(|place| !used.contains(place));
+        let unused = unused.map(|place| self.columns[place].clone());
+        self.ignored.extend(unused);
+        self.columns = places
+            .iter()
+            .map(|&place| self.columns[place].clone())
+            .collect();
+    }
+}
+
+/// A column that is wanted and is not there.
+pub fn no_column<T: AsRef<str>>(wanted: &str, names: &[T]) -> Error {
+    let expected = format!("a column '{wanted}'");
+    Error::expected(ErrorKind::MissingColumn, expected, some_of(names))
+}
+
+/// Splits names that were given with commas between them; a column that has commas in its name stays whole.
+pub fn split_names(given: &[String], names: &[String]) -> Vec<String> {
+    let mut split = Vec::new();
+    for text in given {
+        if names.contains(text) {
+            split.push(text.clone());
+        } else {
+            split.extend(text.split(',').map(str::to_owned));
+        }
+    }
+    split
+}
+
+/// The columns that are handed through, and their numbers among the `fields` that can be; `columns` are the model's.
+pub fn kept_columns(
+    keep: &Keep,
+    fields: &[Field],
+    columns: &[String],
+) -> Result<(Vec<KeptColumn>, Vec<usize>)> {
+    let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+    let place = |wanted: &String| {
+        let found = names.iter().position(|name| name == wanted);
+        found.ok_or_else(|| no_column(wanted, &names))
+    };
+    let places: Vec<usize> = match keep {
+        Keep::Nothing => Vec::new(),
+        Keep::Named(wanted) => wanted.iter().map(place).collect::<Result<_>>()?,
+        Keep::All => (0..fields.len()).collect(),
+    };
+    let column = |field: &Field| columns.iter().position(|name| *name == field.name);
+    let kept = |&place: &usize| KeptColumn {
+        column: column(&fields[place]),
+        field: fields[place].clone(),
+    };
+    Ok((places.iter().map(kept).collect(), places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn places(model: &[&str], named: bool, header: &[&str]) -> Result<Vec<usize>, String> {
+        let found = places_of(&strings(model), named, &strings(header));
+        found.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn columns_are_found_by_name_or_by_place() {
+        let model = ["age", "sex", "coin", "kind"];
+        assert_eq!(
+            places(&model, true, &["id", "kind", "coin", "sex", "age"]),
+            Ok(vec![4, 3, 2, 1])
+        );
+        assert_eq!(
+            places(&model, true, &["age", "sex"]).unwrap_err(),
+            "expected a column 'coin', as the model has, got age, sex"
+        );
+        assert_eq!(
+            places(&model, true, &["age", "sex", "coin", "kind", "age"]).unwrap_err(),
+            "expected every column once, got 'age' twice"
+        );
+        assert_eq!(places(&["x0", "x1"], false, &["a", "b"]), Ok(vec![0, 1]));
+        assert_eq!(
+            places(&["x0", "x1"], false, &["x1", "id", "x0"]),
+            Ok(vec![2, 0])
+        );
+        assert_eq!(
+            places(&["x0", "x1"], false, &["a"]).unwrap_err(),
+            "expected 2 columns, as the model has, got 1"
+        );
+    }
+}

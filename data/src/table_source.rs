@@ -1,0 +1,135 @@
+//! Tables of cells before it is known what their columns mean: CSV, JSON lines or Parquet, from a file or a pipe.
+
+use crate::cells::{MissingTexts, Records};
+use crate::encode::encoded;
+use crate::error::{Error, ErrorKind, Result};
+use crate::formats::csv::CsvRecords;
+use crate::formats::json_lines::{self, JsonRecords};
+use crate::formats::parquet::ParquetRecords;
+use crate::infer_columns::{Wanted, infer};
+use crate::layout::{Layout, ReadOptions, RowStream, some_of};
+use crate::match_columns::{Chosen, split_names};
+use crate::source::{ByteReader, Origin};
+
+/// The formats of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Comma-separated values.
+    Csv,
+    /// A JSON object or list in every line.
+    JsonLines,
+    /// Parquet.
+    Parquet,
+}
+
+/// A table that can be read.
+pub struct TableSource {
+    origin: Origin,
+    /// Without one it is CSV or JSON lines, by the first character.
+    format: Option<TableFormat>,
+}
+
+/// JSON lines begin with a bracket.
+fn text_format(input: &mut ByteReader) -> Result<TableFormat> {
+    let first = input.peek()?.trim_ascii_start().first().copied();
+    Ok(if matches!(first, Some(b'{' | b'[')) {
+        TableFormat::JsonLines
+    } else {
+        TableFormat::Csv
+    })
+}
+
+impl TableSource {
+    /// Nothing is read yet.
+    pub fn new(origin: Origin, format: Option<TableFormat>) -> Self {
+        Self { origin, format }
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        self.origin.name()
+    }
+
+    /// Starts reading; `na` are texts that are missing, and `listed` names the cells of JSON lines that are lists.
+    pub fn records(
+        &self,
+        options: &ReadOptions,
+        na: &[String],
+        listed: &[String],
+    ) -> Result<Box<dyn Records>> {
+        let missing = MissingTexts::and(na);
+        if self.format == Some(TableFormat::Parquet) {
+            return Ok(Box::new(ParquetRecords::open(&self.origin, missing)?));
+        }
+        let mut input = self.origin.open()?;
+        match self.format.map_or_else(|| text_format(&mut input), Ok)? {
+            TableFormat::JsonLines => {
+                Ok(Box::new(JsonRecords::new(input, listed.to_vec(), missing)))
+            }
+            _ => {
+                let records = CsvRecords::open(input, options.no_header, missing)?;
+                Ok(Box::new(records))
+            }
+        }
+    }
+
+    /// Finds out what the columns are. Reads the table twice: once for that, once for the numbers.
+    pub fn rows(self, options: &ReadOptions) -> Result<RowStream> {
+        let source = Self::new(self.origin.reopenable()?, self.format);
+        let file = source.name();
+        let named = |error: Error| error.in_file(&file);
+        let names = match source.records(options, &options.na, &[])?.header() {
+            Some(names) => names.to_vec(),
+            None => json_lines::names(source.origin.open()?)?,
+        };
+        if names.is_empty() {
+            let error = Error::expected(ErrorKind::Empty, "at least one row", "none");
+            return Err(named(error));
+        }
+        let ignore = split_names(&options.ignore, &names);
+        let categorical = split_names(&options.categorical, &names);
+        let mut chosen = Chosen::new(&names, options.target.as_ref(), &ignore).map_err(named)?;
+        check_categorical(&categorical, &chosen.columns).map_err(named)?;
+        let mut rows = source.records(options, &options.na, &names)?;
+        rows.select(&chosen.names(), &[]);
+        let wanted = Wanted {
+            columns: &chosen.columns,
+            target: chosen.target.as_ref(),
+            categorical: &categorical,
+        };
+        let found = infer(&file, &mut *rows, &wanted)?;
+        let empty = found.empty.iter();
+        chosen
+            .ignored
+            .extend(empty.map(|name| format!("{name} (nothing is in it)")));
+        chosen.columns.retain(|name| !found.empty.contains(name));
+        let mut rows = source.records(options, &options.na, &names)?;
+        rows.select(&chosen.names(), &[]);
+        let layout = Layout {
+            width: found.columns.len(),
+            columns: found.columns,
+            classes: found.classes,
+            target: chosen.target,
+            ignored: chosen.ignored,
+            na: options.na.clone(),
+            findings: found.findings,
+            ..Layout::default()
+        };
+        Ok(encoded(&file, rows, layout, options.unseen_missing))
+    }
+}
+
+/// Columns that are to be categorical must be there.
+fn check_categorical(categorical: &[String], columns: &[String]) -> Result<()> {
+    match categorical.iter().find(|name| !columns.contains(name)) {
+        None => Ok(()),
+        Some(unknown) => {
+            let expected = format!("a column '{unknown}' to be categorical");
+            Err(Error::expected(
+                ErrorKind::MissingColumn,
+                expected,
+                some_of(columns),
+            ))
+        }
+    }
+}

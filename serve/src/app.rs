@@ -1,0 +1,127 @@
+//! What endpoints share: the state of the service, the forms of an answer, and how a query is read.
+
+use crate::access::Access;
+use crate::formats::negotiate::BodyFormat;
+use crate::limits::Limits;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::registry::{Registry, ServedModel};
+use crate::spool::Spool;
+use axum::body::Body;
+use axum::extract::Query;
+use axum::http::{Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use sumout_data::model_files::class_among;
+use tokio::sync::Semaphore;
+
+/// What all requests share.
+#[derive(Clone)]
+pub struct App {
+    /// The models.
+    pub registry: Arc<Registry>,
+    /// Who may use them.
+    pub access: Arc<Access>,
+    /// How much.
+    pub limits: Limits,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Where requests are logged.
+    pub log: Arc<Log>,
+    /// Permits for streams.
+    pub streams: Arc<Semaphore>,
+}
+
+/// How many rows an answer has, for the log.
+#[derive(Clone, Copy)]
+pub struct RowCount(pub usize);
+
+/// Rows that were answered.
+pub struct Answered {
+    body: Body,
+    format: BodyFormat,
+    rows: usize,
+}
+
+impl Answered {
+    /// An answer that is complete.
+    pub fn new(spool: Spool, format: BodyFormat, rows: usize) -> Result<Self, Problem> {
+        let body = spool
+            .into_body()
+            .map_err(|error| Problem::ours(format!("the answer was lost: {error}")))?;
+        Ok(Self { body, format, rows })
+    }
+}
+
+impl IntoResponse for Answered {
+    fn into_response(self) -> Response {
+        let mut response = (
+            [(header::CONTENT_TYPE, self.format.media_type())],
+            self.body,
+        )
+            .into_response();
+        response.extensions_mut().insert(RowCount(self.rows));
+        response
+    }
+}
+
+/// A JSON document.
+pub struct Document(pub Value);
+
+impl IntoResponse for Document {
+    fn into_response(self) -> Response {
+        (
+            [(header::CONTENT_TYPE, "application/json")],
+            self.0.to_string(),
+        )
+            .into_response()
+    }
+}
+
+/// The query of a request.
+pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    let wrong = |error: axum::extract::rejection::QueryRejection| {
+        let text = error.body_text();
+        let text = text
+            .strip_prefix("Failed to deserialize query string: ")
+            .unwrap_or(&text);
+        Problem::bad(format!(
+            "query: {}",
+            expected(text, uri).unwrap_or_else(|| text.to_owned())
+        ))
+    };
+    Query::try_from_uri(uri)
+        .map(|Query(query)| query)
+        .map_err(wrong)
+}
+
+/// What the parsers of numbers and truth values say, as "expected X, got Y".
+fn expected(text: &str, uri: &Uri) -> Option<String> {
+    let (name, what) = text.split_once(": ")?;
+    let expected = match what {
+        "provided string was not `true` or `false`" => "true or false",
+        "number too large to fit in target type" => "a smaller whole number",
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "a whole number"
+        }
+        _ => return None,
+    };
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).ok()?;
+    let got: String = pairs
+        .iter()
+        .find(|(key, _)| key == name)?
+        .1
+        .chars()
+        .take(40)
+        .collect();
+    Some(format!("{name}: expected {expected}, got '{got}'"))
+}
+
+/// The class that a query names.
+pub fn class_of(model: &ServedModel, name: Option<&str>) -> Result<Option<usize>, Problem> {
+    let class = name.map(|name| class_among(&model.classes, name));
+    Ok(class.transpose()?)
+}

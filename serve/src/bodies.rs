@@ -1,0 +1,185 @@
+//! Bodies of requests as they arrive: whole, or piece by piece for a thread that reads rows; never too large or too slow.
+
+use crate::limits::Limits;
+use crate::problem::Problem;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{Receiver, Sender};
+
+/// Bytes of a refused body that are read nevertheless: many clients read the answer only after they have sent everything.
+const MAX_DRAINED: usize = 64 << 20;
+
+/// A whole body, if it is not too large and comes in time.
+pub async fn whole(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
+    let most = limits.body();
+    let large = || {
+        Problem::large(format!(
+            "body: expected at most {most} bytes, got more; JSON lines may be longer"
+        ))
+    };
+    let claimed = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if claimed.is_some_and(|claimed| claimed > most) {
+        drain(body).await;
+        return Err(large());
+    }
+    match tokio::time::timeout(limits.pause(), axum::body::to_bytes(body, most)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if error.to_string().contains("length limit") => Err(large()),
+        Ok(Err(_)) => Err(Problem::bad("body: it ended before it was complete")),
+        Err(_) => Err(slow(limits.pause())),
+    }
+}
+
+fn slow(limit: Duration) -> Problem {
+    let message = format!("body: expected it within {} seconds", limit.as_secs());
+    Problem::new(StatusCode::REQUEST_TIMEOUT, message)
+}
+
+/// Hands a body to the thread that reads it, piece by piece.
+pub async fn pump(mut body: Body, to: Sender<Bytes>, limits: &Limits) -> Result<(), Problem> {
+    let (start, mut total) = (Instant::now(), 0);
+    loop {
+        let frame = match tokio::time::timeout(limits.pause(), body.frame()).await {
+            Err(_) => return Err(slow(limits.pause())),
+            Ok(None) => return Ok(()),
+            Ok(Some(Err(_))) => return Err(Problem::bad("body: it ended before it was complete")),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        if start.elapsed() > limits.whole() {
+            return Err(slow(limits.whole()));
+        }
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        total += data.len() as u64;
+        if total > limits.stream() {
+            let most = limits.stream();
+            return Err(Problem::large(format!(
+                "body: expected at most {most} bytes, got more"
+            )));
+        }
+        if to.send(data).await.is_err() {
+            drain(body).await; // the thread has found something wrong
+            return Ok(());
+        }
+    }
+}
+
+/// Reads the rest of a body without using it, for a while.
+async fn drain(mut body: Body) {
+    let reading = async {
+        let mut total = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            total += frame.into_data().map_or(0, |data| data.len());
+            if total > MAX_DRAINED {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await;
+}
+
+/// The bytes of a body, read by a thread. Of each row or batch only a limited number is held.
+pub struct Incoming {
+    pieces: Receiver<Bytes>,
+    piece: Bytes,
+    max_held: usize,
+    held: Rc<Cell<usize>>,
+}
+
+/// With this a reader of rows says that it has finished one.
+#[derive(Clone)]
+pub struct Held(Rc<Cell<usize>>);
+
+impl Held {
+    /// What has been read so far is no longer held.
+    pub fn release(&self) {
+        self.0.set(0);
+    }
+}
+
+impl Incoming {
+    /// Reads what is sent, of which at most `max_held` bytes may be held at once.
+    pub fn new(pieces: Receiver<Bytes>, max_held: usize) -> (Self, Held) {
+        let held = Rc::new(Cell::new(0));
+        (
+            Self {
+                pieces,
+                piece: Bytes::new(),
+                max_held,
+                held: held.clone(),
+            },
+            Held(held),
+        )
+    }
+}
+
+impl Read for Incoming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.pieces.blocking_recv() {
+                Some(piece) => self.piece = piece,
+                None => return Ok(0),
+            }
+        }
+        let count = buffer.len().min(self.piece.len());
+        buffer[..count].copy_from_slice(&self.piece.split_to(count));
+        self.held.set(self.held.get() + count);
+        if self.held.get() > self.max_held {
+            let message = format!(
+                "expected rows or batches of at most {} bytes, got more",
+                self.max_held
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(count)
+    }
+}
+
+/// A problem while reading: too large, or not what it should be.
+pub fn unreadable(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Problem::large(error.to_string()),
+        _ => Problem::bad(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_too_long_is_refused() {
+        let (sender, receiver) = tokio::sync::mpsc::channel(4);
+        for piece in ["abc", "", "defg"] {
+            sender.blocking_send(Bytes::from(piece)).unwrap();
+        }
+        drop(sender);
+        let (mut incoming, held) = Incoming::new(receiver, 5);
+        let mut buffer = [0; 3];
+        assert_eq!(incoming.read(&mut buffer).unwrap(), 3);
+        held.release();
+        assert_eq!(
+            (
+                incoming.read(&mut buffer).unwrap(),
+                incoming.read(&mut buffer).unwrap()
+            ),
+            (3, 1)
+        );
+        assert_eq!(incoming.read(&mut buffer).unwrap(), 0);
+        let (sender, receiver) = tokio::sync::mpsc::channel(4);
+        sender.blocking_send(Bytes::from("abcdef")).unwrap();
+        let (mut incoming, _) = Incoming::new(receiver, 5);
+        assert_eq!(
+            incoming.read(&mut [0; 9]).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
+    }
+}
