@@ -193,8 +193,11 @@ fn train(args: &Args, random: &RandomImages, settings: Settings) -> Result<f64> 
 fn score(args: &Args, random: &RandomImages) -> f64 {
     let model = &random.model;
     let prepared = Prepared::new(&model.weights);
-    let (mut activations, mut frame, guard) =
-        (Activations::new(), Batch::default(), UnderflowFallback::default());
+    let (mut activations, mut frame, guard) = (
+        Activations::new(),
+        Batch::default(),
+        UnderflowFallback::default(),
+    );
     let rows = &random.values[..args.batch * model.structure.width()];
     let scored = best_of(args, || {
         model.fill(rows, (0, 0), &mut frame);
