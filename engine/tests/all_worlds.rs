@@ -265,7 +265,7 @@ fn real_answers_are_integrals() {
         let kinds = [Kind::Gaussian, Kind::Gaussian];
         let orders = [vec![vec![0], vec![1]], vec![vec![1, 0]]];
         let structure = Structure::table(&kinds)
-            .trees(orders.clone())
+            .trees(orders)
             .window(2)
             .components(3)
             .channels([2])

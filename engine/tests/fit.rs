@@ -101,7 +101,7 @@ fn a_fit_that_was_broken_off_goes_on_to_the_same_bits() {
         calls += 1;
         let report = |progress: &sumout::recipes::FitProgress| {
             steps.push(progress.step);
-            if progress.step % 10 == 0 {
+            if progress.step.is_multiple_of(10) {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -186,7 +186,7 @@ fn what_cannot_be_fitted_is_refused() {
         "steps: expected at least 1, got 0",
     );
     refused(small(), &labels[..5], "labels: expected 30, got 5");
-    let gap = vec![Some(0), Some(2)].repeat(15);
+    let gap = [Some(0), Some(2)].repeat(15);
     let message = "class 1: expected at least one labelled example, got none";
     refused(small(), &gap, message);
     refused(

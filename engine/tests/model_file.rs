@@ -21,7 +21,7 @@ fn small() -> Model {
     let kinds = [Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)];
     let orders = [vec![vec![0, 1], vec![2]], vec![vec![2], vec![1], vec![0]]];
     let structure = Structure::table(&kinds)
-        .trees(orders.clone())
+        .trees(orders)
         .window(2)
         .components(2)
         .channels([3, 2])

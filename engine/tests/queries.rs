@@ -4,6 +4,7 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
+use sumout::internals::{Coordinate, Mixing};
 use sumout::queries::{Ensemble, Neuron, View, predict_together, shifts};
 use sumout::reference::Reference;
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
@@ -611,22 +612,29 @@ fn scores_agree_with_the_posterior_and_the_log_joint() {
     }
 }
 
-/// Two classes that share their leaves and differ by their weights alone: 9 to 1, at any distance.
+/// Two classes of one density, which their prior alone tells apart: 8 to 1, at any distance. The third one's density is
+/// far below theirs, too far for f32.
 #[test]
 fn a_row_far_away_is_scored_by_what_tells_classes_apart() {
-    let structure = Structure::table(&[Kind::Gaussian; 2])
-        .components(1)
-        .channels([2])
-        .classes(2)
-        .build();
-    let mut model = Model::random(structure.unwrap(), 0.0, 1);
-    model.set_prior(&[0.9, 0.1]).unwrap();
+    let structure = Structure::table(&[Kind::Gaussian])
+        .components(2)
+        .channels([2]);
+    let mut model = Model::random(structure.classes(3).build().unwrap(), 0.0, 1);
+    model.set_prior(&[0.8, 0.1, 0.1]).unwrap();
+    let only = |same: bool| if same { 0.0 } else { f32::NEG_INFINITY };
+    let tree = &mut model.weights.trees[0];
+    tree.families[0].coordinates[0] = Coordinate::Gaussian {
+        mean: vec![0.0, -1.0],
+        log_sigma: vec![0.0; 2],
+    };
+    tree.levels[0] = Mixing::from_logits(1, 2, 2, |_, c, a| only(c == a));
+    model.weights.classes = Mixing::from_logits(1, 3, 2, |_, y, a| only((y == 2) == (a == 1)));
     let mut predictor = Predictor::new(model).unwrap();
-    let scores = predictor
-        .score(Rows::new(&[1.0, 2.0, 1e10, -1e10, 1e18, 0.0], 2).unwrap())
-        .unwrap();
+    let rows = Rows::new(&[1e3, 1e10, 1e13], 1).unwrap();
+    let scores = predictor.score(rows).unwrap();
     for (row, posterior) in scores.posterior.iter().enumerate() {
-        assert!((posterior[0] - 0.9).abs() < 1e-6, "{posterior:?}");
+        assert!((posterior[0] - 8.0 / 9.0).abs() < 1e-6, "{posterior:?}");
+        assert!((posterior[1] - 1.0 / 9.0).abs() < 1e-6, "{posterior:?}");
         assert_eq!(scores.is_far(row), row > 0);
     }
 }

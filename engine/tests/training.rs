@@ -94,7 +94,7 @@ fn one_step_follows_the_finite_differences_of_the_whole_objective() {
         vec![vec![4, 2], vec![0, 3], vec![1]],
     ];
     let structure = Structure::table(&kinds)
-        .trees(orders.clone())
+        .trees(orders)
         .window(2)
         .components(3)
         .channels([4, 5])

@@ -6,8 +6,10 @@ mod column_order;
 mod presets;
 pub mod tables;
 pub mod images;
+mod fitting;
 mod fit;
 
 pub use column_order::order_columns;
-pub use fit::{Fit, FitProgress, Fitting, fit};
+pub use fit::{Fit, fit};
+pub use fitting::{FitProgress, Fitting};
 pub use presets::{PRESETS, Preset, preset};

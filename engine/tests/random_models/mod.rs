@@ -114,10 +114,10 @@ fn table(draw: &mut Draw, classes: usize) -> Structure {
     let orders: Vec<_> = (0..draw.from(1, 3)).map(|_| order(draw)).collect();
     let channels = [draw.from(1, 8), draw.from(1, 17)];
     Structure::table(&kinds)
-        .trees(orders.clone())
+        .trees(orders)
         .window(draw.from(2, 5))
         .components(draw.from(1, 6))
-        .channels(channels.clone())
+        .channels(channels)
         .classes(classes)
         .build()
         .unwrap()

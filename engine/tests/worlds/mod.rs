@@ -203,7 +203,7 @@ pub fn tiny(real: bool, draw: &mut Draw) -> Model {
             let kinds: Vec<Kind> = (0..4).map(|_| kind(draw)).collect();
             let groups: Vec<Vec<u32>> = (0..4).map(|column| vec![column]).collect();
             Structure::table(&kinds)
-                .groups(groups.clone())
+                .groups(groups)
                 .window(2)
                 .components(2)
                 .channels([2, classes])
@@ -226,10 +226,10 @@ pub fn tiny(real: bool, draw: &mut Draw) -> Model {
             let orders: Vec<_> = (0..draw.from(1, 3)).map(|_| order(draw)).collect();
             let channels = [draw.from(1, 3), draw.from(1, 3)];
             Structure::table(&kinds)
-                .trees(orders.clone())
+                .trees(orders)
                 .window(draw.from(2, 3))
                 .components(draw.from(1, 3))
-                .channels(channels.clone())
+                .channels(channels)
                 .classes(classes)
                 .build()
                 .unwrap()
