@@ -89,7 +89,7 @@ def images_as_columns_or_lists(service):
 
 def bad_streams_are_named(service):
     says = lambda data: service.ask("/v1/predict?model=flowers", data, ARROW)
-    assert b"row 2, column 'colour': expected blue, red, white, got 'pink'" in says(stream(pa.table({"width": [1.0] * 3, "length": [1.0] * 3, "colour": ["red", None, "pink"]})))[1]
+    assert b"row 3, column 'colour': expected blue, red, white, got 'pink'" in says(stream(pa.table({"width": [1.0] * 3, "length": [1.0] * 3, "colour": ["red", None, "pink"]})))[1]
     assert b"row 1, column 'width': expected a finite number" in says(stream(pa.table({"width": [float("inf")], "length": [1.0], "colour": ["red"]})))[1]
     assert b"schema: expected a column 'length'" in says(stream(pa.table({"width": [1.0]})))[1]
     assert b"column 'width': expected numbers, truth values or text" in says(stream(pa.table({"width": [[1.0]], "length": [1.0], "colour": ["red"]})))[1]
