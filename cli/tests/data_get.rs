@@ -347,7 +347,7 @@ fn npm_is_not_trusted_either() {
     let (got, _, _) = get(&["http://127.0.0.1:9"], "false");
     assert!(
         got.unwrap_err()
-            .ends_with("npm pack two-images@1.0.0 failed (exit status: 1): it said nothing")
+            .ends_with("npm pack two-images@1.0.0 failed (exit status: 1): no message")
     );
 }
 

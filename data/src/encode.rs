@@ -33,7 +33,7 @@ enum Takes {
     Name(CodesOfNames),
 }
 
-/// CodesOfNames and their numbers.
+/// Names and their numbers.
 #[derive(Clone, Debug, Default)]
 struct CodesOfNames {
     names: Vec<String>,

@@ -1,4 +1,4 @@
-//! ColumnValues of a batch on their way into rows of numbers.
+//! Values of a batch on their way into rows of numbers.
 
 use crate::formats::arrow::values::{ColumnValues, bit};
 use crate::problem::Problem;

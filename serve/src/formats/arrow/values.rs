@@ -1,4 +1,4 @@
-//! BatchBuffers become values, every length compared with the bytes that are there.
+//! Buffers become values, every length compared with the bytes that are there.
 
 use crate::formats::arrow::flat::{Damaged, FlatTable, Read};
 use crate::formats::arrow::schema::Type;
