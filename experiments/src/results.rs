@@ -155,7 +155,10 @@ impl Book {
 
     /// Keeps a model beside the results; it stays out of the repository.
     pub fn keep(&self, model: &[u8]) -> Result<()> {
-        Ok(model_files::save(&self.path.with_extension("sumout"), model)?)
+        Ok(model_files::save(
+            &self.path.with_extension("sumout"),
+            model,
+        )?)
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {

@@ -112,7 +112,9 @@ impl Predictor {
         let parent = above.children.iter().position(is_parent).unwrap_or(0);
         let matrix = above.weight_of[node] as usize;
         let mixing = &model.weights.trees[t].levels[layer];
-        mixed(&self.usage(t, layer + 1, parent), |c| mixing.log_row(matrix, c))
+        mixed(&self.usage(t, layer + 1, parent), |c| {
+            mixing.log_row(matrix, c)
+        })
     }
 
     fn check_neuron(&self, neuron: Neuron) -> Result<()> {
