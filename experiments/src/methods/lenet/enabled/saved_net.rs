@@ -66,10 +66,8 @@ impl SavedNet {
             layers: layers.len(),
         };
         let head = serde_json::to_string(&head)? + "\n";
-        model_files::save(
-            &self.path,
-            &[head.as_bytes(), &layers, &optimizer.into_bytes()?].concat(),
-        )
+        let bytes = [head.as_bytes(), &layers, &optimizer.into_bytes()?].concat();
+        Ok(model_files::save(&self.path, &bytes)?)
     }
 
     /// The net as it was saved, or as it is given if there is no file of this training.
