@@ -29,7 +29,7 @@ pub struct Args {
     models: Vec<PathBuf>,
     #[command(flatten)]
     input: Input,
-    /// What is made missing: clean (nothing), iid:0.9 (each value with this probability), rect:2x11
+    /// Values to make missing: clean (none), iid:0.9 (each value with this probability), rect:2x11
     /// (2 squares of 11×11 pixels), nonzero:50 (50 of the values that are not zero); can be given
     /// several times
     #[arg(long, value_name = "WHAT", default_value = "clean")]
@@ -37,7 +37,7 @@ pub struct Args {
     /// Sum the scores of all shifts of the image by up to this many pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     shifts: usize,
-    /// Seed of what is made missing
+    /// Seed of the random choice of missing values
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON

@@ -13,13 +13,13 @@ use sumout_data::output::{Output, fields_of};
 /// How a neuron is shown.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ShownAs {
-    /// Random samples of the part below it
+    /// Random samples of the inputs below it
     Samples,
-    /// The most likely assignment of the part below it, together with its hidden variables
+    /// The most likely joint assignment of the inputs below it and the hidden variables
     Mode,
 }
 
-/// Show what a neuron stands for: samples or the mode of the part of the data below it
+/// Show what a neuron stands for: samples or the mode of the inputs below it
 ///
 /// Values that are not below the neuron are missing in the output. `sumout inspect MODEL` shows
 /// trees, levels, nodes and channels.

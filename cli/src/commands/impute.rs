@@ -31,8 +31,9 @@ pub enum FillWith {
 ///
 /// All three ways are exact. The mode is that of the missing values and the hidden variables
 /// together, not of the missing values alone. Only columns that the model knows are filled in. All
-/// other cells and columns stay as they were written, in their order. A column of whole numbers may
-/// get a decimal as its mean. The target is not filled in: use `sumout predict` for that.
+/// other cells and columns stay as they were written, in their order. In a column of whole
+/// numbers, the mean may be a decimal number. The target is not filled in: use
+/// `sumout predict` for that.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file

@@ -5,11 +5,11 @@ use sumout_data::devices::DeviceChoice;
 /// What computes.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeviceArgs {
-    /// What computes: cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used,
-    /// else the CPU)
+    /// Device that computes: cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can
+    /// be used, else the CPU)
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: String,
-    /// How a GPU multiplies: f32, or tf32 on its tensor cores [default: tf32 to train, else f32]
+    /// Arithmetic of a GPU: f32, or tf32 on its tensor cores [default: tf32 to train, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<String>,
 }

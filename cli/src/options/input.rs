@@ -13,12 +13,12 @@ use sumout_data::layout::{
 use sumout_data::model_files::layout_of;
 use sumout_data::{Error, ErrorKind};
 
-/// One half of a data set that comes in two.
+/// One half of a data set that has a training half and a test half.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Half {
-    /// To train on
+    /// The training half
     Train,
-    /// To test with
+    /// The test half
     Test,
 }
 
@@ -37,7 +37,7 @@ pub struct Drawn {
     /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where rows go: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
+    /// Where to write the rows: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub out: String,
 }
@@ -45,10 +45,10 @@ pub struct Drawn {
 /// Which columns of a table stay beside the answers.
 #[derive(Debug, clap::Args)]
 pub struct KeepArgs {
-    /// Columns to write beside the answers, such as an identifier; may be given many times
+    /// Column to copy into the output, such as an identifier; can be given several times
     #[arg(long, value_name = "COLUMN")]
     keep: Vec<String>,
-    /// Write all columns beside the answers
+    /// Copy all columns into the output
     #[arg(long, conflicts_with = "keep")]
     keep_all: bool,
 }
@@ -71,26 +71,31 @@ impl KeepArgs {
 /// Where rows come from.
 #[derive(Debug, clap::Args)]
 pub struct Input {
-    /// A file (IDX, NPY, NPZ, CSV, JSON lines, Parquet, PNG; gzip where usual), a folder of PNGs, the name of a data set,
-    /// or `-` for standard input. An empty cell, NA, N/A, NaN, null and None are missing
+    /// A file (CSV, JSON lines, IDX or NPY, also gzipped; NPZ, Parquet or PNG), a folder of PNGs,
+    /// the name of a data set, or `-` for standard input. An empty cell, NA, N/A, NaN, null and None
+    /// are missing
     #[arg(long, value_name = "DATA")]
     pub data: String,
-    /// A file with one label for each row, where they are not in the data or beside them
+    /// A file with one label per row, if the labels are neither in the data nor in a file
+    /// next to the data
     #[arg(long, value_name = "FILE")]
     pub labels: Option<String>,
     /// The column of a table that holds the class
     #[arg(long, value_name = "COLUMN", conflicts_with = "labels")]
     pub target: Option<String>,
-    /// The first line of a CSV file is data, not names: columns are called x0, x1, … or go by their order
+    /// The first line of a CSV file is data, not names: columns are called x0, x1, …, or are matched
+    /// to a model by their order
     #[arg(long)]
     pub no_header: bool,
-    /// A cell with this text is missing too, such as `?` or -999; may be given many times. A model remembers it
+    /// A cell with this text is also missing, such as `?` or -999; can be given several times. The
+    /// model stores it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub na: Vec<String>,
     /// How to treat a category or class not seen in training
     #[arg(long, value_enum, default_value_t = Unseen::Error)]
     pub unseen: Unseen,
-    /// Which half of a data set that comes in two [default: train for `sumout train`, else test]
+    /// Which half to read, if the data set has a training half and a test half [default: train for
+    /// `sumout train`, else test]
     #[arg(long, value_name = "HALF")]
     pub split: Option<Half>,
 }
