@@ -5,9 +5,9 @@ cd "$(dirname "$0")"
 
 # Build outputs live in the user's cache, so that a fresh clone need not build everything again.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sumout/target}"
-room=$(mktemp -d)
-trap 'rm -rf "$room"' EXIT
-log="$room/log"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+log="$work/log"
 passed=0
 untested=""
 
@@ -46,12 +46,12 @@ need() {
 
 # A fresh Python environment of that name with packages in it.
 environment() {
-  if ! python3 -m venv "$room/$1" >/dev/null 2>&1; then
+  if ! python3 -m venv "$work/$1" >/dev/null 2>&1; then
     step apt-get update -qq
     step apt-get install -y -qq python3 python3-venv
-    step python3 -m venv --clear "$room/$1"
+    step python3 -m venv --clear "$work/$1"
   fi
-  step "$room/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
+  step "$work/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
 }
 
 need cc gcc libc6-dev
@@ -76,18 +76,18 @@ RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --lock
 tools="$CARGO_TARGET_DIR/tools"
 mdbook="$tools/bin/mdbook"
 [ -x "$mdbook" ] || step cargo install --quiet mdbook@0.5.4 --locked --no-default-features --features search --root "$tools" --target-dir "$tools/target"
-step "$mdbook" build docs --dest-dir "$room/book"
+step "$mdbook" build docs --dest-dir "$work/book"
 # What would be published: packages hold all that they need, and their descriptions are whole.
 step cargo publish --quiet --workspace --dry-run --no-verify --locked --allow-dirty
 
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
 need chromedriver chromium chromium-driver
 environment serve pyarrow==26.0.1 schemathesis==4.32.5
-scripts "$room/serve/bin/python" serve/web/test/api.py
-scripts "$room/serve/bin/python" serve/web/test/page.py
+scripts "$work/serve/bin/python" serve/web/test/api.py
+scripts "$work/serve/bin/python" serve/web/test/page.py
 
 # The Python package, built and installed in a fresh environment as a user would.
 environment python "./python[test]"
-tests "$room/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
+tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 
 printf '\n%d passed, 0 failed%s\n' "$passed" "$untested"

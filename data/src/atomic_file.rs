@@ -1,7 +1,7 @@
 //! A file that appears whole or not at all: written beside its place, then renamed into it.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
-use crate::unfinished;
+use crate::unfinished_files;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Staged {
             });
         }
         let beside = path_beside(path, &target)?;
-        unfinished::begun(&beside);
+        unfinished_files::begun(&beside);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(true);
         match options.open(&beside) {
@@ -71,7 +71,7 @@ impl Staged {
                 file,
             }),
             Err(error) => {
-                unfinished::ended(&beside);
+                unfinished_files::ended(&beside);
                 Err(fails(error))
             }
         }
@@ -87,7 +87,7 @@ impl Staged {
             .sync_all()
             .and_then(|()| fs::rename(beside, &self.target));
         renamed.map_err(|error| file_error("write", &self.target, error))?;
-        unfinished::ended(beside);
+        unfinished_files::ended(beside);
         self.beside = None;
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
             let _ = fs::remove_file(beside); // nothing can be done about an error here
-            unfinished::ended(beside);
+            unfinished_files::ended(beside);
         }
     }
 }

@@ -23,7 +23,7 @@
 
 pub mod error;
 pub mod findings;
-pub mod unfinished;
+pub mod unfinished_files;
 pub mod atomic_file;
 pub mod source;
 pub mod cells;
@@ -33,7 +33,7 @@ pub mod infer_columns;
 pub mod match_columns;
 pub mod encode;
 pub mod table_source;
-mod fit;
+mod fit_to_model;
 pub mod output;
 pub mod digits;
 pub mod catalog;

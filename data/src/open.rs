@@ -3,7 +3,7 @@
 use crate::catalog::{download, sets as catalog};
 use crate::digits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fit;
+use crate::fit_to_model;
 use crate::formats::png::ImageFiles;
 use crate::formats::{idx, norb, npy, npz, png};
 use crate::layout::{Layout, ReadOptions, RowStream, Split, Table};
@@ -40,9 +40,9 @@ impl DataSet {
     /// Rows for a model, with its columns, categories and classes.
     pub fn fitted_to(self, model: &Layout) -> Result<RowStream> {
         match self.raw {
-            Raw::Table(source) => fit::table(&source, &self.options, model),
-            Raw::Numbers(rows) => fit::numbers(rows, model),
-            Raw::Images(files) => fit::images(files, model),
+            Raw::Table(source) => fit_to_model::table(&source, &self.options, model),
+            Raw::Numbers(rows) => fit_to_model::numbers(rows, model),
+            Raw::Images(files) => fit_to_model::images(files, model),
         }
     }
 }

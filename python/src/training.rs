@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// `settings` are JSON objects laid over what suits the data, `about` is the JSON of names.
 /// `on_progress(step, steps, objective)` is called now and then.
 #[pyfunction]
-#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, plan, settings, about, device, threads, heard))]
+#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, plan, settings, about, device, threads, on_progress))]
 pub fn train(
     py: Python<'_>,
     values: PyReadonlyArray2<'_, f32>,
@@ -40,7 +40,7 @@ pub fn train(
     about: &str,
     device: &str,
     threads: usize,
-    heard: Option<Py<PyAny>>,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = data(&values, &labels, &weights)?;
     let (pool, device) = (pool(threads)?, ready(device)?);
@@ -60,13 +60,18 @@ pub fn train(
     };
     fit = with_sizes(fit, &parse(plan)?)?;
     let fitting = py.detach(|| pool.install(|| fit.start(data)));
-    let model = learn(py, fitting.map_err(exception)?, (device, &pool), heard)?;
+    let model = learn(
+        py,
+        fitting.map_err(exception)?,
+        (device, &pool),
+        on_progress,
+    )?;
     Model::new(model)?.on(device)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
 #[pyfunction]
-#[pyo3(signature = (model, values, labels, weights, prior, settings, device, threads, heard))]
+#[pyo3(signature = (model, values, labels, weights, prior, settings, device, threads, on_progress))]
 pub fn go_on(
     py: Python<'_>,
     model: &Model,
@@ -77,7 +82,7 @@ pub fn go_on(
     settings: &str,
     device: &str,
     threads: usize,
-    heard: Option<Py<PyAny>>,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
     let data = data(&values, &labels, &weights)?;
     let (mut model, pool, device) = (model.look(Clone::clone), pool(threads)?, ready(device)?);
@@ -88,7 +93,7 @@ pub fn go_on(
         .settings(changes)
         .map_err(exception)?;
     let fitting = pool.install(|| fit.go_on(model, data)).map_err(exception)?;
-    let model = learn(py, fitting, (device, &pool), heard)?;
+    let model = learn(py, fitting, (device, &pool), on_progress)?;
     Model::new(model)?.on(device)
 }
 
@@ -136,12 +141,14 @@ fn learn(
     py: Python<'_>,
     mut fitting: Fitting<'_>,
     (device, pool): (Device, &ThreadPool),
-    heard: Option<Py<PyAny>>,
+    on_progress: Option<Py<PyAny>>,
 ) -> PyResult<sumout::Model> {
     let report = |py: Python<'_>, progress: &FitProgress| -> PyResult<()> {
         py.check_signals()?;
         let at = (progress.step, progress.steps, progress.objective);
-        let called = heard.as_ref().map(|heard| heard.call1(py, at));
+        let called = on_progress
+            .as_ref()
+            .map(|on_progress| on_progress.call1(py, at));
         called.transpose().map(drop)
     };
     while !fitting.is_done() {

@@ -73,7 +73,7 @@ def train(
     about: str,
     device: str,
     threads: int,
-    heard: OnProgress | None,
+    on_progress: OnProgress | None,
 ) -> Model: ...
 def go_on(
     model: Model,
@@ -84,5 +84,5 @@ def go_on(
     settings: str,
     device: str,
     threads: int,
-    heard: OnProgress | None,
+    on_progress: OnProgress | None,
 ) -> Model: ...

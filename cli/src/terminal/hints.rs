@@ -13,10 +13,10 @@ pub fn hint(error: &Error) -> Option<String> {
             format!("--na {} makes it missing", quoted(error.got()?))
         }
         (ErrorKind::UnknownCategory | ErrorKind::UnknownClass, Some(_)) => {
-            "--unseen missing takes such a cell as missing".to_owned()
+            "--unseen missing treats such a cell as missing".to_owned()
         }
         (ErrorKind::MixedColumn, Some(column)) => format!(
-            "--categorical {column} makes categories of all of them, --na TEXT makes TEXT missing"
+            "--categorical {column} treats all of them as categories, --na TEXT makes TEXT missing"
         ),
         (ErrorKind::TooManyCategories, Some(column)) => ignore(&column),
         (ErrorKind::TooManyClasses, _) => "a target names a class".to_owned(),
@@ -25,7 +25,7 @@ pub fn hint(error: &Error) -> Option<String> {
         (ErrorKind::NamesAreNumbers, _) => {
             "if the first line is data already, use --no-header".to_owned()
         }
-        (ErrorKind::NotFetched, _) => format!("`sumout data get {file}` fetches it"),
+        (ErrorKind::NotFetched, _) => format!("`sumout data get {file}` downloads it"),
         (ErrorKind::NoCacheFolder, _) => "name one with --to".to_owned(),
         (ErrorKind::FormatOff, _) => "build it with `cargo build --release --features parquet`, \
              which takes a few minutes more, or use CSV"
@@ -66,7 +66,7 @@ pub fn data_hint<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<String>
 }
 
 fn given_as_data(file: &str) -> String {
-    format!("hint: data are given as `--data {file}`")
+    format!("hint: use `--data {file}`")
 }
 
 /// A word as a shell reads it, for what is to be typed.
@@ -95,7 +95,7 @@ mod tests {
         let hint = |line: &str| data_hint(line.split(' '));
         assert_eq!(
             hint("train a.CSV --target y").unwrap(),
-            "hint: data are given as `--data a.CSV`"
+            "hint: use `--data a.CSV`"
         );
         assert_eq!(hint("predict --data a.csv --out b.csv"), None);
     }
@@ -113,7 +113,7 @@ mod tests {
         );
         assert_eq!(
             says(ErrorKind::UnknownClass).unwrap(),
-            "--unseen missing takes such a cell as missing"
+            "--unseen missing treats such a cell as missing"
         );
         let class = Error::unexpected(ErrorKind::UnknownClass, "no, yes", "maybe");
         assert_eq!(hint(&class), None, "of an option, not of a cell");

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use sumout_data::unfinished;
+use sumout_data::unfinished_files;
 
 /// The exit code of an interrupted program: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
@@ -55,6 +55,6 @@ pub fn install() {
         if DEFERRED.load(Ordering::SeqCst) && !REQUESTED.swap(true, Ordering::SeqCst) {
             return;
         }
-        unfinished::remove_all_and(|| std::process::exit(INTERRUPTED.into()))
+        unfinished_files::remove_all_and(|| std::process::exit(INTERRUPTED.into()))
     });
 }

@@ -1,6 +1,7 @@
 //! A model: blueprint, learned numbers, class prior, and how rows of data become numbers of the frame.
 
 pub(crate) mod tensor_file;
+pub(crate) mod check;
 pub(crate) mod model_file;
 
 use crate::error::{Error, Result};
@@ -268,7 +269,7 @@ impl Model {
     /// Says what is wrong with a model that cannot answer questions: sizes that differ from the blueprint's, numbers
     /// that are none.
     pub fn check(&self) -> Result<()> {
-        model_file::check(self)
+        check::check(self)
     }
 
     /// A view of values as rows of this model's width.

@@ -214,25 +214,29 @@ impl Flows<'_> {
 impl Predictor {
     /// Goes up and down with checked rows.
     fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Result<Flows<'_>> {
-        self.lay(rows, (0, 0));
-        self.climb(Pass::Dense)?;
+        self.load(rows, (0, 0));
+        self.forward(Pass::Dense)?;
         let k = self.model.structure.classes;
-        let seeds = self.seeds(class);
-        let doubtful = self.doubtful(&seeds);
-        let fast = seeds
+        let gradients = self.output_gradients(class);
+        let recheck = self.rows_to_recheck(&gradients);
+        let fast = gradients
             .iter()
             .enumerate()
-            .map(|(i, &seed)| if doubtful[i / k] { 0.0 } else { seed as f32 });
+            .map(|(i, &gradient)| if recheck[i / k] { 0.0 } else { gradient as f32 });
         let fast: Vec<f32> = fast.collect();
-        self.descend(&fast)?;
+        self.backward(&fast)?;
         let this = &*self;
-        let logs = doubtful.contains(&true).then(|| this.logs());
-        let exact = |values: &mut LogValues, (b, &doubtful): (usize, &bool)| {
-            let logs = logs.filter(|_| doubtful)?;
+        let logs = recheck.contains(&true).then(|| this.logs());
+        let exact = |values: &mut LogValues, (b, &recheck): (usize, &bool)| {
+            let logs = logs.filter(|_| recheck)?;
             logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
-            Some(logs.leaf_flows(&this.model.structure, values, &seeds[b * k..(b + 1) * k]))
+            Some(logs.leaf_flows(
+                &this.model.structure,
+                values,
+                &gradients[b * k..(b + 1) * k],
+            ))
         };
-        let exact = doubtful
+        let exact = recheck
             .par_iter()
             .enumerate()
             .map_init(LogValues::default, exact)

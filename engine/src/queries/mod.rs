@@ -3,10 +3,11 @@
 //! Uses: `model`, `circuit`, `gpu` and all below them.
 
 mod predictor;
+mod likelihoods;
 mod scores;
 mod ensemble;
 mod impute;
-mod mode;
+mod most_likely;
 mod sample;
 mod explain;
 

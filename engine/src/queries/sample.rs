@@ -90,21 +90,21 @@ impl Predictor {
         let mut all = rows.as_slice().to_vec();
         let piece = self.piece();
         for (index, rows) in all.chunks_mut(piece * width).enumerate() {
-            self.lay(rows, (0, 0));
-            self.climb(Pass::Everything)?;
-            let seeds = self.seeds(class);
-            let doubtful = self.doubtful(&seeds);
+            self.load(rows, (0, 0));
+            self.forward(Pass::Everything)?;
+            let gradients = self.output_gradients(class);
+            let recheck = self.rows_to_recheck(&gradients);
             let this = &*self;
             let run = |(weights, values): &mut (Vec<f64>, LogValues),
                        (b, row): (usize, &mut [f32])| {
                 let stream = Stream::new(seed, Purpose::Sampling, 0, (index * piece + b) as u32);
                 let draw = |weights: &mut Vec<f64>, evidence, row: &mut [f32]| {
                     let mut stream = stream.clone();
-                    let y = stream.pick(seeds[b * k..(b + 1) * k].iter().copied());
+                    let y = stream.pick(gradients[b * k..(b + 1) * k].iter().copied());
                     this.draw(evidence, y, &mut stream, weights, row)
                 };
                 // A path into numbers that have underflown is as unlikely as they are; it is drawn again in log space.
-                if doubtful[b] || !draw(weights, Evidence::Scaled(&this.activations, b), row) {
+                if recheck[b] || !draw(weights, Evidence::Scaled(&this.activations, b), row) {
                     let logs = this.logs();
                     logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
                     draw(weights, Evidence::Logs(logs, values), row);

@@ -14,7 +14,8 @@ use crate::arithmetic::math::log_sum_exp;
 use crate::circuit::log_space::LogValues;
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::predictor::{Pass, Predictor, softmax_rows};
+use crate::queries::likelihoods::softmax_rows;
+use crate::queries::predictor::{Pass, Predictor};
 use rayon::prelude::*;
 
 /// Posteriors and likelihoods of n rows.
@@ -53,8 +54,8 @@ impl Predictor {
         let (k, width) = (self.model().structure.classes, rows.width());
         let (mut posterior, mut logs) = (Vec::with_capacity(n * k), Vec::with_capacity(n * k));
         for piece in rows.as_slice().chunks(self.piece() * width) {
-            self.lay(piece, (0, 0));
-            self.climb(Pass::Scores)?;
+            self.load(piece, (0, 0));
+            self.forward(Pass::Scores)?;
             let (recheck, first) = (self.activations.scores_to_recheck(k), logs.len());
             self.add_scores(&recheck, &mut logs);
             self.add_posteriors(&recheck, &logs[first..], &mut posterior);

@@ -20,7 +20,7 @@ use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::{About, Model};
-use crate::recipes::fitting::{Fitting, Start, Together};
+use crate::recipes::fit_in_progress::{Fitting, Start, Together};
 use crate::recipes::images::{self, ImageShape};
 use crate::recipes::presets::Preset;
 use crate::recipes::tables::{self, ColumnPlan};

@@ -6,10 +6,10 @@ mod column_order;
 mod presets;
 pub mod tables;
 pub mod images;
-mod fitting;
+mod fit_in_progress;
 mod fit;
 
 pub use column_order::order_columns;
 pub use fit::{Fit, fit};
-pub use fitting::{FitProgress, Fitting};
+pub use fit_in_progress::{FitProgress, Fitting};
 pub use presets::{PRESETS, Preset, preset};

@@ -1,278 +1,234 @@
-//! Trees from specifications: grids of patches and pooling windows, or groups of columns.
+//! Structures by name: [`Structure::table`], [`Structure::image`] and [`Structure::sequence`].
+//!
+//! ```
+//! use sumout::structure::Sharing;
+//! use sumout::{Kind, Structure};
+//! let table = Structure::table(&[Kind::Gaussian; 13]).components(24).channels([128]).classes(3).build()?;
+//! let image = Structure::image(8, 8).components(4).level(2, 8, Sharing::Own).level(2, 16, Sharing::Own).build()?;
+//! let sequence = Structure::sequence(100).components(8).level(10, 16, Sharing::Shared).level(10, 32, Sharing::Own);
+//! assert_eq!((table.width(), image.width(), sequence.build()?.width()), (13, 64, 100));
+//! # Ok::<(), sumout::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
-use crate::structure::Structure;
-use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
-use serde::{Deserialize, Serialize};
+use crate::structure::tree::{Kind, Sharing};
+use crate::structure::tree_layout::{ImageSpec, LevelSpec, column_tree};
+use crate::structure::{ClassRows, Structure};
 
-/// One level of an image's tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LevelSpec {
-    /// Rows and columns of nodes that are multiplied together.
-    pub window: (usize, usize),
-    /// Channels.
-    pub channels: usize,
-    /// How the mixing matrices are shared.
-    pub sharing: Sharing,
-}
-
-impl LevelSpec {
-    /// A level with a square window.
-    pub fn square(window: usize, channels: usize, sharing: Sharing) -> Self {
-        Self {
-            window: (window, window),
-            channels,
-            sharing,
+impl Structure {
+    /// Trees over the columns of a table, of these kinds.
+    pub fn table(kinds: &[Kind]) -> TableBuilder {
+        TableBuilder {
+            kinds: kinds.to_vec(),
+            trees: vec![(0..kinds.len() as u32).map(|column| vec![column]).collect()],
+            window: 8,
+            components: 24,
+            channels: vec![128],
+            classes: 1,
         }
     }
 
-    /// A level that joins everything that is left, of any size.
-    pub fn all(channels: usize, sharing: Sharing) -> Self {
-        Self {
-            window: (usize::MAX, usize::MAX),
-            channels,
-            sharing,
-        }
-    }
-}
-
-/// What an image's tree is made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ImageSpec {
-    /// Rows.
-    pub height: usize,
-    /// Columns.
-    pub width: usize,
-    /// Numbers in a pixel.
-    pub channels: usize,
-    /// Rows and columns of the frame; at least those of the image.
-    pub frame: (usize, usize),
-    /// How far the grid of patches is moved up and left; windows move with it.
-    pub grid_shift: (usize, usize),
-    /// Rows and columns of a patch.
-    pub patch: (usize, usize),
-    /// M.
-    pub components: usize,
-    /// One leaf family for all patches, or one for each.
-    pub leaf_sharing: Sharing,
-    /// What a pixel's number can be.
-    pub kind: Kind,
-    /// From the leaves up.
-    pub levels: Vec<LevelSpec>,
-}
-
-impl ImageSpec {
-    /// An image of one number per pixel without a border, patches of 2 × 2 with 32 components, Gaussian leaves that all
-    /// patches share, and no levels yet.
-    pub fn new(height: usize, width: usize) -> Self {
-        Self {
-            height,
-            width,
-            channels: 1,
-            frame: (height, width),
-            grid_shift: (0, 0),
-            patch: (2, 2),
-            components: 32,
-            leaf_sharing: Sharing::Shared,
-            kind: Kind::Gaussian,
-            levels: Vec::new(),
+    /// A tree over images of this many rows and columns of pixels. It needs at least one level.
+    pub fn image(height: usize, width: usize) -> ImageBuilder {
+        ImageBuilder {
+            spec: ImageSpec::new(height, width),
+            classes: 1,
         }
     }
 
-    /// One tree of this specification.
-    pub fn structure(&self, classes: usize) -> Result<Structure> {
-        Structure::images(std::slice::from_ref(self), classes)
-    }
-}
-
-/// Cuts the frame into patches and pools them; nodes with nothing of the frame under them do not exist.
-pub(crate) fn image_tree(spec: &ImageSpec) -> Result<Tree> {
-    check_image(spec)?;
-    let (ph, pw) = spec.patch;
-    let mut grid = NodeGrid {
-        height: (spec.frame.0 + spec.grid_shift.0).div_ceil(ph),
-        width: (spec.frame.1 + spec.grid_shift.1).div_ceil(pw),
-        node_at: Vec::new(),
-    };
-    let mut positions = Vec::new();
-    for (gy, gx) in grid.cells() {
-        let inputs = patch_inputs(spec, gy, gx);
-        let exists = inputs.iter().any(|&input| input != OUTSIDE);
-        grid.node_at.push(exists.then_some(positions.len() as u32));
-        if exists {
-            positions.push(Position { inputs, family: 0 });
-        }
-    }
-    let own = spec.leaf_sharing == Sharing::Own;
-    let families = if own { positions.len() } else { 1 };
-    if families > 1 {
-        let numbered = positions.iter_mut().enumerate();
-        numbered.for_each(|(index, position)| position.family = index as u32);
-    }
-    let mut levels = Vec::new();
-    for level in &spec.levels {
-        let (built, coarser) = pool(level, &grid);
-        levels.push(built);
-        grid = coarser;
-    }
-    let family = vec![spec.kind; ph * pw * spec.channels];
-    Ok(Tree {
-        components: spec.components,
-        families: vec![family; families],
-        positions,
-        levels,
-    })
-}
-
-/// Sizes that make sense.
-fn check_image(spec: &ImageSpec) -> Result<()> {
-    let wrong = |text: String| Err(Error::Structure(text));
-    let (ph, pw) = spec.patch;
-    let is_empty = |level: &LevelSpec| level.window.0 == 0 || level.window.1 == 0;
-    if ph == 0 || pw == 0 || spec.levels.iter().any(is_empty) {
-        return wrong("patches and windows must be at least 1×1".into());
-    }
-    if spec.frame.0 == 0 || spec.frame.1 == 0 {
-        return wrong("the image has no pixels".into());
-    }
-    let (shift, frame) = (spec.grid_shift, spec.frame);
-    if shift.0 > frame.0 || shift.1 > frame.1 {
-        return wrong(format!(
-            "the grid is shifted by {shift:?}, further than the frame of {frame:?}"
-        ));
-    }
-    if ph.saturating_mul(pw).saturating_mul(spec.channels) > LARGEST {
-        return wrong(format!(
-            "a patch of {ph}×{pw}×{} numbers is too large",
-            spec.channels
-        ));
-    }
-    Ok(())
-}
-
-/// A grid of nodes, some of which do not exist.
-struct NodeGrid {
-    height: usize,
-    width: usize,
-    node_at: Vec<Option<u32>>, // by cell, row-major
-}
-
-impl NodeGrid {
-    /// Row and column of all cells.
-    fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let width = self.width;
-        (0..self.height).flat_map(move |y| (0..width).map(move |x| (y, x)))
-    }
-}
-
-fn patch_inputs(spec: &ImageSpec, gy: usize, gx: usize) -> Vec<u32> {
-    let (ph, pw) = spec.patch;
-    let mut inputs = Vec::with_capacity(ph * pw * spec.channels);
-    for y in 0..ph {
-        for x in 0..pw {
-            let row = (gy * ph + y)
-                .checked_sub(spec.grid_shift.0)
-                .filter(|&row| row < spec.frame.0);
-            let column = (gx * pw + x)
-                .checked_sub(spec.grid_shift.1)
-                .filter(|&column| column < spec.frame.1);
-            for channel in 0..spec.channels {
-                inputs.push(match (row, column) {
-                    (Some(row), Some(column)) => {
-                        ((row * spec.frame.1 + column) * spec.channels + channel) as u32
-                    }
-                    _ => OUTSIDE,
-                });
-            }
-        }
-    }
-    inputs
-}
-
-/// One level over a grid of nodes, and the grid above it.
-fn pool(spec: &LevelSpec, grid: &NodeGrid) -> (Level, NodeGrid) {
-    let (h, w) = (
-        spec.window.0.min(grid.height),
-        spec.window.1.min(grid.width),
-    );
-    let (height, width) = (grid.height.div_ceil(h), grid.width.div_ceil(w));
-    let mut windows = vec![Vec::new(); height * width];
-    let mut weight_of = Vec::new();
-    let mut pattern_index = std::collections::BTreeMap::new();
-    for ((y, x), node) in grid.cells().zip(&grid.node_at) {
-        let Some(node) = *node else {
-            continue;
+    /// A tree over sequences of this many steps. It needs at least one level.
+    pub fn sequence(length: usize) -> SequenceBuilder {
+        let spec = ImageSpec {
+            patch: (1, 1),
+            ..ImageSpec::new(1, length)
         };
-        windows[(y / h) * width + x / w].push(node);
-        let cell = match spec.sharing {
-            Sharing::Own => (y, x),
-            Sharing::Shared => (0, 0),
-            Sharing::Pattern(ph, pw) => (y % ph.max(1), x % pw.max(1)),
-        };
-        let next = pattern_index.len() as u32;
-        weight_of.push(*pattern_index.entry(cell).or_insert(next));
+        SequenceBuilder { spec, classes: 1 }
     }
-    let mut nodes = 0..;
-    let node_at = windows.iter().map(|window: &Vec<u32>| {
-        let exists = !window.is_empty();
-        exists.then(|| nodes.next().unwrap_or_default())
-    });
-    let coarser = NodeGrid {
-        height,
-        width,
-        node_at: node_at.collect(),
-    };
-    windows.retain(|window| !window.is_empty());
-    let level = Level {
-        channels: spec.channels,
-        weight_of,
-        children: windows,
-    };
-    (level, coarser)
 }
 
-/// Groups of columns, `window` neighbours meeting at each level.
-pub(crate) fn column_tree(
-    kinds: &[Kind],
-    groups: &[Vec<u32>],
+/// What [`Structure::table`] begins: one tree, each column a local structure, 24 components, 128 channels, one class.
+/// Leaf families and mixing matrices are never shared.
+#[derive(Clone, Debug)]
+pub struct TableBuilder {
+    kinds: Vec<Kind>,
+    trees: Vec<Vec<Vec<u32>>>,
     window: usize,
     components: usize,
-    channels: &[usize],
-) -> Result<Tree> {
-    let mut families = Vec::new();
-    let mut positions = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        let kind_of = |&column: &u32| {
-            kinds.get(column as usize).copied().ok_or_else(|| {
-                Error::Structure(format!(
-                    "group {index} names column {column}, there are {}",
-                    kinds.len()
-                ))
-            })
+    channels: Vec<usize>,
+    classes: usize,
+}
+
+impl TableBuilder {
+    /// The local structures, in the order in which neighbours meet.
+    pub fn groups(self, groups: impl IntoIterator<Item = impl Into<Vec<u32>>>) -> Self {
+        let groups = groups.into_iter().map(Into::into).collect();
+        self.trees([groups])
+    }
+
+    /// Several trees side by side, each with its own local structures in its own order.
+    pub fn trees(self, trees: impl IntoIterator<Item = Vec<Vec<u32>>>) -> Self {
+        Self {
+            trees: trees.into_iter().collect(),
+            ..self
+        }
+    }
+
+    /// How many neighbours meet at each level, until one node is left.
+    pub fn window(self, window: usize) -> Self {
+        Self { window, ..self }
+    }
+
+    /// M: components of every leaf family.
+    pub fn components(self, components: usize) -> Self {
+        Self { components, ..self }
+    }
+
+    /// Channels of each level; the last entry serves all levels above.
+    pub fn channels(self, channels: impl Into<Vec<usize>>) -> Self {
+        Self {
+            channels: channels.into(),
+            ..self
+        }
+    }
+
+    /// K.
+    pub fn classes(self, classes: usize) -> Self {
+        Self { classes, ..self }
+    }
+
+    /// The structure, checked.
+    pub fn build(self) -> Result<Structure> {
+        if self.window < 2 || self.channels.is_empty() {
+            return Err(Error::Structure(
+                "columns need a window of at least 2 and at least one level".into(),
+            ));
+        }
+        let tree = |groups: &Vec<Vec<u32>>| {
+            let (window, components) = (self.window, self.components);
+            column_tree(&self.kinds, groups, window, components, &self.channels)
         };
-        families.push(group.iter().map(kind_of).collect::<Result<Vec<_>>>()?);
-        positions.push(Position {
-            inputs: group.clone(),
-            family: index as u32,
-        });
+        let structure = Structure {
+            trees: self.trees.iter().map(tree).collect::<Result<_>>()?,
+            kinds: self.kinds,
+            frame: None,
+            classes: self.classes,
+            class_rows: ClassRows::Mixing,
+        };
+        structure.check()?;
+        Ok(structure)
     }
-    let mut levels = Vec::new();
-    let mut nodes = positions.len() as u32;
-    while nodes > 1 || levels.is_empty() {
-        let all: Vec<u32> = (0..nodes).collect();
-        let children: Vec<Vec<u32>> = all.chunks(window).map(<[u32]>::to_vec).collect();
-        nodes = children.len() as u32;
-        let channels = channels[levels.len().min(channels.len() - 1)];
-        levels.push(Level {
+}
+
+/// What [`Structure::image`] begins: patches of 2 × 2 pixels of one number each, 32 components, no border, one class.
+#[derive(Clone, Debug)]
+pub struct ImageBuilder {
+    spec: ImageSpec,
+    classes: usize,
+}
+
+impl ImageBuilder {
+    fn with(mut self, change: impl FnOnce(&mut ImageSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// Numbers in a pixel.
+    pub fn channels(self, channels: usize) -> Self {
+        self.with(|spec| spec.channels = channels)
+    }
+
+    /// Rows and columns of the frame, in whose middle the image lies.
+    pub fn frame(self, height: usize, width: usize) -> Self {
+        self.with(|spec| spec.frame = (height, width))
+    }
+
+    /// Rows and columns of a patch.
+    pub fn patch(self, height: usize, width: usize) -> Self {
+        self.with(|spec| spec.patch = (height, width))
+    }
+
+    /// M: components of every leaf family.
+    pub fn components(self, components: usize) -> Self {
+        self.with(|spec| spec.components = components)
+    }
+
+    /// One leaf family for all patches, or one for each.
+    pub fn leaf_sharing(self, sharing: Sharing) -> Self {
+        self.with(|spec| spec.leaf_sharing = sharing)
+    }
+
+    /// What a pixel's number can be.
+    pub fn kind(self, kind: Kind) -> Self {
+        self.with(|spec| spec.kind = kind)
+    }
+
+    /// One more level, which joins `window` × `window` nodes.
+    pub fn level(self, window: usize, channels: usize, sharing: Sharing) -> Self {
+        let level = LevelSpec::square(window, channels, sharing);
+        self.with(|spec| spec.levels.push(level))
+    }
+
+    /// K.
+    pub fn classes(self, classes: usize) -> Self {
+        Self { classes, ..self }
+    }
+
+    /// The structure, checked.
+    pub fn build(self) -> Result<Structure> {
+        self.spec.structure(self.classes)
+    }
+}
+
+/// What [`Structure::sequence`] begins: steps of one number, each a local structure, 32 components, one class.
+#[derive(Clone, Debug)]
+pub struct SequenceBuilder {
+    spec: ImageSpec,
+    classes: usize,
+}
+
+impl SequenceBuilder {
+    fn with(mut self, change: impl FnOnce(&mut ImageSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// Numbers in a step.
+    pub fn channels(self, channels: usize) -> Self {
+        self.with(|spec| spec.channels = channels)
+    }
+
+    /// Steps in a local structure.
+    pub fn patch(self, steps: usize) -> Self {
+        self.with(|spec| spec.patch = (1, steps))
+    }
+
+    /// M: components of every leaf family.
+    pub fn components(self, components: usize) -> Self {
+        self.with(|spec| spec.components = components)
+    }
+
+    /// What a number can be.
+    pub fn kind(self, kind: Kind) -> Self {
+        self.with(|spec| spec.kind = kind)
+    }
+
+    /// One more level, which joins `window` neighbours.
+    pub fn level(self, window: usize, channels: usize, sharing: Sharing) -> Self {
+        let level = LevelSpec {
+            window: (1, window),
             channels,
-            weight_of: all,
-            children,
-        });
+            sharing,
+        };
+        self.with(|spec| spec.levels.push(level))
     }
-    Ok(Tree {
-        components,
-        families,
-        positions,
-        levels,
-    })
+
+    /// K.
+    pub fn classes(self, classes: usize) -> Self {
+        Self { classes, ..self }
+    }
+
+    /// The structure, checked.
+    pub fn build(self) -> Result<Structure> {
+        self.spec.structure(self.classes)
+    }
 }

@@ -23,18 +23,18 @@
 //! ```
 
 mod tree;
+mod tree_layout;
 mod builders;
-mod fluent;
 mod summary;
 
 use crate::error::{Error, Result};
-use crate::structure::builders::image_tree;
 use crate::structure::tree::{MAX_NUMBERS, check_tree, numbers};
+use crate::structure::tree_layout::image_tree;
 use serde::{Deserialize, Serialize};
 
-pub use crate::structure::builders::{ImageSpec, LevelSpec};
-pub use crate::structure::fluent::{ImageBuilder, SequenceBuilder, TableBuilder};
+pub use crate::structure::builders::{ImageBuilder, SequenceBuilder, TableBuilder};
 pub use crate::structure::tree::{Kind, LARGEST, Level, OUTSIDE, Position, Sharing, Tree};
+pub use crate::structure::tree_layout::{ImageSpec, LevelSpec};
 
 /// Where an image lies in its frame. The border of the frame is missing; shifts move the image within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,7 +23,7 @@ use crate::layers::leaf::Coordinate;
 use crate::layers::mixing::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::model::Model;
-use crate::model::model_file::{self, Parts, checkpoint_from_bytes, checkpoint_to_bytes};
+use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_bytes};
 use crate::training::data::Data;
 use crate::training::optimizer::Moments;
 use crate::training::settings::Settings;
@@ -149,7 +149,7 @@ impl<'a> Trainer<'a> {
             })?;
             let mut best = trainer.model.clone();
             fill(weight_slots(&mut best.weights), &numbers)?;
-            model_file::check(&best)?;
+            best.check()?;
             trainer.best = Some(Best {
                 step,
                 score,

@@ -15,6 +15,7 @@ pub(crate) mod backward_and_step;
 mod underflow;
 mod gpu;
 pub(crate) mod trainer;
+mod trainer_step;
 mod trainer_on_gpu;
 mod checkpoint;
 

@@ -16,28 +16,21 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::circuit::activations::{Activations, Keep};
-use crate::circuit::log_flows::LogFlows;
-use crate::circuit::underflow::UnderflowFallback;
+use crate::circuit::activations::Activations;
 use crate::error::{Error, Result};
-use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::leaf_statistics::Statistics;
 use crate::layers::mixing::{Mixing, Simplex};
 use crate::layers::weights::{Prepared, Weights};
 use crate::matrix::Rows;
 use crate::model::{About, Column, Model, Scaling};
 use crate::rows::batch::Batch;
-use crate::structure::{ClassRows, Structure};
-use crate::training::backward_and_step::Learned;
+use crate::structure::Structure;
 use crate::training::data::Data;
 use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
-use crate::training::leaf_update::update_family;
-use crate::training::loss::{Loss, Target, loss_and_gradients};
-use crate::training::optimizer::{Moments, Rule, Step, update_mixing};
+use crate::training::loss::Loss;
+use crate::training::optimizer::Moments;
 use crate::training::settings::{Prior, Settings};
-use crate::training::step_randomness::{drop_nodes, load_rows, pick};
-use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -81,20 +74,20 @@ pub(crate) struct Memory {
 
 /// A training run.
 pub struct Trainer<'a> {
-    data: Arc<Data<'a>>,
-    validation: Option<Arc<Data<'a>>>,
-    listener: Option<Listener<'a>>,
+    pub(crate) data: Arc<Data<'a>>,
+    pub(crate) validation: Option<Arc<Data<'a>>>,
+    pub(crate) listener: Option<Listener<'a>>,
     pub(crate) model: Model, // its mixing logits are those of the start; see `current`
     pub(crate) settings: Settings,
     pub(crate) step: usize,
     pub(crate) best: Option<Best>,
     pub(crate) memory: Memory,
     pub(crate) prepared: Prepared,
-    activations: Activations,
-    batch: Batch,
-    labels: Vec<i64>,
-    weights: Vec<f32>,
-    seeds: Vec<f32>,
+    pub(crate) activations: Activations,
+    pub(crate) batch: Batch,
+    pub(crate) labels: Vec<i64>,
+    pub(crate) weights: Vec<f32>,
+    pub(crate) output_gradients: Vec<f32>,
     pub(crate) placements: Vec<Vec<Column>>, // by shift, row-major
     pub(crate) order: Vec<(usize, Vec<u32>)>, // epoch and its permutation, the newest last
     pub(crate) recomputed: usize,
@@ -190,7 +183,7 @@ impl<'a> Trainer<'a> {
             batch: Batch::default(),
             labels: Vec::new(),
             weights: Vec::new(),
-            seeds: Vec::new(),
+            output_gradients: Vec::new(),
             order: Vec::new(),
             step: 0,
             best: None,
@@ -325,202 +318,6 @@ impl<'a> Trainer<'a> {
         }
         // On a thread of the pool: from outside, every parallel part would wait for one to wake up.
         rayon::scope(|_| self.step(&data))
-    }
-
-    fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
-        self.fill(data);
-        let structure = &self.model.structure;
-        let dropped = drop_nodes(structure, &self.settings, self.step);
-        self.activations.forward(
-            structure,
-            &self.prepared,
-            &self.batch,
-            &dropped,
-            Keep::Everything,
-        );
-        let target = match self.settings.rule {
-            Rule::Em => Target::Likelihood,
-            _ => Target::Objective(self.settings.generative),
-        };
-        let scores = self.activations.log_likelihood();
-        let mut loss = loss_and_gradients(
-            scores,
-            &self.model.log_prior,
-            &self.labels,
-            &self.weights,
-            target,
-            &mut self.seeds,
-        );
-        let doubtful = self
-            .activations
-            .gradients_to_recheck(structure.classes, &self.seeds);
-        let mut exact = Vec::new();
-        if !doubtful.is_empty() {
-            let (model, batch, dropped) = (&self.model(), &self.batch, &dropped[..]);
-            let given = Given {
-                model,
-                batch,
-                labels: &self.labels,
-                weights: &self.weights,
-                dropped,
-                target,
-            };
-            (loss, exact) = recompute(
-                &given,
-                &doubtful,
-                self.activations.log_likelihood(),
-                &mut self.seeds,
-            );
-            self.recomputed += doubtful.len();
-        }
-        let objective = loss.objective(self.settings.generative);
-        if !objective.is_finite() {
-            return Err(Error::Diverged {
-                step: self.step,
-                loss: objective,
-            });
-        }
-        self.descend(&exact);
-        self.step += 1;
-        Ok(loss)
-    }
-
-    /// Scores a set without touching the training, and keeps the model if it is the best so far.
-    pub(crate) fn validate(&mut self, set: &Data<'_>) -> Loss {
-        const ROWS: usize = 256;
-        let width = self.model.structure.width();
-        let weights = self.current();
-        let guard = UnderflowFallback::default();
-        let mut total = Loss::default();
-        for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
-            self.model.fill(rows, (0, 0), &mut self.batch);
-            let count = self.batch.rows;
-            self.activations.forward(
-                &self.model.structure,
-                &self.prepared,
-                &self.batch,
-                &[],
-                Keep::Scores,
-            );
-            self.activations
-                .recheck_scores(&self.model.structure, &weights, &guard, &self.batch);
-            let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
-            let row_weights = set
-                .weights
-                .get(index * ROWS..index * ROWS + count)
-                .unwrap_or_default();
-            let scores = self.activations.log_likelihood();
-            let target = Target::Objective(self.settings.generative);
-            total.add(&loss_and_gradients(
-                scores,
-                &self.model.log_prior,
-                &labels,
-                row_weights,
-                target,
-                &mut self.seeds,
-            ));
-        }
-        let score = if self.model.structure.classes > 1 {
-            total.accuracy()
-        } else {
-            -total.generative / total.weight
-        };
-        if self.best.as_ref().is_none_or(|best| score > best.score) {
-            self.best = Some(Best {
-                step: self.step,
-                score,
-                weights: self.current(),
-            });
-        }
-        total
-    }
-
-    /// The rows of this step: shuffled, shifted, with random holes.
-    fn fill(&mut self, data: &Data<'_>) {
-        let (size, seed, structure) = (
-            self.settings.batch,
-            self.settings.seed,
-            &self.model.structure,
-        );
-        let width = structure.width();
-        let rows = data.values.len() / width;
-        let picked: Vec<usize> = (0..size)
-            .map(|b| pick(&mut self.order, seed, self.step * size + b, rows))
-            .collect();
-        self.labels.clear();
-        self.labels
-            .extend(picked.iter().map(|&row| data.label(row)));
-        self.weights.clear();
-        self.weights
-            .extend(picked.iter().filter_map(|&row| data.weights.get(row)));
-        self.batch.fit(structure, size);
-        load_rows(
-            &mut self.batch,
-            structure,
-            &self.placements,
-            &self.settings,
-            self.step,
-            |b| &data.values[picked[b] * width..(picked[b] + 1) * width],
-        );
-    }
-
-    /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
-    /// flows of doubtful samples are added.
-    fn descend(&mut self, exact: &[(usize, LogFlows)]) {
-        let settings = &self.settings;
-        let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
-        let step = Step::new(settings.rule, rate, settings.penalty, self.step);
-        let counts = Counts::new(&self.model, exact);
-        let s = &self.model.structure;
-        let to_leaves = settings.leaf_rate > 0.0;
-        self.activations
-            .root_backward(s, &self.prepared, &self.seeds);
-        if s.class_rows == ClassRows::Mixing {
-            let classes = (
-                &mut self.prepared.classes,
-                &mut self.memory.classes,
-                &counts.classes[..],
-            );
-            let activations = &self.activations;
-            update_mixing(&step, classes, 0, |scratch, step| {
-                activations.class_gradient(scratch, s, step.panel.rows);
-            });
-        }
-        for (t, tree) in s.trees.iter().enumerate() {
-            for l in (1..=tree.levels.len()).rev() {
-                let learned = Learned {
-                    simplex: &mut self.prepared.levels[t][l - 1],
-                    moments: &mut self.memory.levels[t][l - 1],
-                    counts: counts.level(t, l - 1),
-                };
-                self.activations
-                    .learn_level((t, l, tree), learned, &step, to_leaves);
-            }
-        }
-        if to_leaves {
-            self.move_leaves(rate * settings.leaf_rate, exact);
-        }
-    }
-
-    fn move_leaves(&mut self, rate: f64, exact: &[(usize, LogFlows)]) {
-        let mut sums =
-            self.activations
-                .leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
-        add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
-        let step = Step::new(self.settings.rule, rate, 0.0, self.step);
-        for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
-            for (f, family) in tree.families.iter_mut().enumerate() {
-                let moments = &mut self.memory.families[t][f];
-                update_family(
-                    &step,
-                    family,
-                    moments,
-                    &sums[t][f],
-                    self.settings.leaves.floor,
-                );
-                self.prepared.leaves[t][f] = LeafKernel::new(family);
-            }
-        }
     }
 }
 

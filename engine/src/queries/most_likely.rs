@@ -38,7 +38,7 @@ impl Predictor {
         let mut all = rows.as_slice().to_vec();
         let piece = self.piece();
         for rows in all.chunks_mut(piece * width) {
-            self.lay(rows, (0, 0));
+            self.load(rows, (0, 0));
             let (this, logs) = (&*self, self.logs());
             let run = |(values, tops): &mut (LogValues, Vec<f64>),
                        (b, row): (usize, &mut [f32])| {

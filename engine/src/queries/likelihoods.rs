@@ -1,0 +1,256 @@
+//! Likelihoods, joint scores and posteriors of rows, with bounds that spare rechecks.
+
+use crate::arithmetic::math::{argmax, log_sum_exp};
+use crate::circuit::log_space::{Join, LogValues};
+use crate::error::{Error, Result};
+use crate::matrix::{Matrix, Rows};
+use crate::queries::predictor::{Pass, Predictor, TOLERANCE};
+use crate::structure::OUTSIDE;
+use rayon::prelude::*;
+
+/// Turns rows of log P(x,y) (n, K), as [`Predictor::log_joint`] gives them, into P(y|x). A row that no class can have
+/// made gets the prior.
+pub(crate) fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
+    for row in log_joint.chunks_exact_mut(log_prior.len()) {
+        if row.iter().all(|&log| log == f64::NEG_INFINITY) {
+            row.copy_from_slice(log_prior);
+        }
+        let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        row.iter_mut().for_each(|log| *log = (*log - top).exp());
+        let total: f64 = row.iter().sum();
+        row.iter_mut().for_each(|p| *p /= total);
+    }
+}
+
+/// What is given must be in the rows too.
+fn check_given(rows: Rows<'_>, given: Rows<'_>) -> Result<()> {
+    let (all, part) = (rows.as_slice(), given.as_slice());
+    if all.len() != part.len() {
+        let expected = format!("{} numbers as in the rows", all.len());
+        return Err(Error::shape("what is given", expected, part.len()));
+    }
+    match (0..all.len()).find(|&i| !part[i].is_nan() && part[i] != all[i]) {
+        Some(place) => {
+            let (row, column) = (place / rows.width(), place % rows.width());
+            let what = format!("what is given, row {row}, column {column}");
+            let expected = format!("{} as in the rows, or NaN", all[place]);
+            Err(Error::shape(what, expected, part[place]))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Predictor {
+    /// log P(x_o|y) of n rows, as (n, K).
+    pub fn log_likelihood(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
+        self.check_rows(rows)?;
+        let scores = self.scores(rows.as_slice(), (0, 0))?;
+        Ok(Matrix::new(scores, self.model.structure.classes))
+    }
+
+    /// log P(x_o) of n rows, as (n).
+    pub fn log_marginal(&mut self, rows: Rows<'_>) -> Result<Vec<f64>> {
+        let log_joint = self.log_joint(rows, &[(0, 0)])?;
+        Ok(log_joint.iter().map(log_sum_exp).collect())
+    }
+
+    /// P(y|x_o) of n rows, as (n, K), to an absolute error of about 10⁻⁶. A row with everything missing gets the prior
+    /// itself. [`Predictor::score`] takes longer where classes are far apart, and gets small probabilities right too.
+    pub fn posterior(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
+        let n = self.check_rows(rows)?;
+        let (k, width) = (self.model.structure.classes, self.model.structure.width());
+        let mut all = Vec::with_capacity(n * k);
+        for piece in rows.as_slice().chunks(self.piece() * width) {
+            self.load(piece, (0, 0));
+            self.forward(Pass::Scores)?;
+            all.extend(self.posteriors());
+        }
+        self.keep_priors(rows, &mut all);
+        Ok(Matrix::new(all, k))
+    }
+
+    /// Gives rows with everything missing the prior itself, in posteriors (n, K).
+    pub(crate) fn keep_priors(&self, rows: Rows<'_>, posteriors: &mut [f64]) {
+        let k = self.model.structure.classes;
+        for (to, row) in posteriors.chunks_exact_mut(k).zip(rows.iter()) {
+            if row.iter().all(|x| x.is_nan()) {
+                to.iter_mut()
+                    .zip(&self.model.log_prior)
+                    .for_each(|(to, log)| *to = log.exp());
+            }
+        }
+    }
+
+    /// The most probable class of each row, the first where several are, as (n).
+    pub fn predict(&mut self, rows: Rows<'_>) -> Result<Vec<usize>> {
+        Ok(self.posterior(rows)?.argmax())
+    }
+
+    /// `log P(y) + Σ_shifts log P(x_o shifted|y)`, as (n, K): the paper's score at test time. What a shift moves out of
+    /// the frame is missing. With the one shift (0, 0) it is log P(x_o, y).
+    pub fn log_joint(&mut self, rows: Rows<'_>, shifts: &[(isize, isize)]) -> Result<Matrix<f64>> {
+        let n = self.check_rows(rows)?;
+        if shifts.is_empty() {
+            return Err(Error::Empty { what: "shift" });
+        }
+        let mut sums = self.model.log_prior.repeat(n);
+        for &shift in shifts {
+            let scores = self.scores(rows.as_slice(), shift)?;
+            sums.iter_mut()
+                .zip(scores)
+                .for_each(|(sum, score)| *sum += score);
+        }
+        Ok(Matrix::new(sums, self.model.structure.classes))
+    }
+
+    /// Adds the log P(y) of n rows and their scores of all shifts to sums (n, K): to one the least that they can be, to
+    /// the other the most.
+    pub(crate) fn add_bounds(
+        &mut self,
+        rows: &[f32],
+        shifts: &[(isize, isize)],
+        low: &mut [f64],
+        high: &mut [f64],
+    ) -> Result<()> {
+        let (k, width) = (self.model.structure.classes, self.model.structure.width());
+        let (piece, prior) = (self.piece(), self.model.log_prior.clone());
+        for ((rows, low), high) in rows
+            .chunks(piece * width)
+            .zip(low.chunks_mut(piece * k))
+            .zip(high.chunks_mut(piece * k))
+        {
+            for sums in [&mut *low, &mut *high] {
+                sums.iter_mut()
+                    .zip(prior.iter().cycle())
+                    .for_each(|(sum, log)| *sum += log);
+            }
+            for &shift in shifts {
+                self.load(rows, shift);
+                self.forward(Pass::Scores)?;
+                low.iter_mut()
+                    .zip(self.activations.log_likelihood())
+                    .for_each(|(sum, score)| *sum += score);
+                high.chunks_exact_mut(k)
+                    .enumerate()
+                    .for_each(|(b, sums)| self.add_most(b, sums));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the most that each score of row b of the last pass can be, had underflow not taken anything.
+    fn add_most(&self, b: usize, sums: &mut [f64]) {
+        let k = sums.len();
+        let scores = &self.activations.log_likelihood()[b * k..(b + 1) * k];
+        let (psi, lost) = self.activations.class_mantissas(k, b);
+        let best = argmax(psi);
+        let log_scale = scores[best] - f64::from(psi[best]).ln(); // NaN where nothing is known: never decided
+        let doubts = self.activations.class_underflow_bounds(k, b);
+        for y in 0..k {
+            let certain = doubts[y] <= TOLERANCE as f32;
+            sums[y] += if certain {
+                scores[y]
+            } else {
+                (f64::from(psi[y]) + f64::from(lost)).ln() + log_scale
+            };
+        }
+    }
+
+    /// log P(x_q|x_o), as (n): `rows` holds x_q and x_o, `given` holds x_o alone.
+    pub fn log_conditional(&mut self, rows: Rows<'_>, given: Rows<'_>) -> Result<Vec<f64>> {
+        check_given(rows, given)?;
+        let mut logs = self.log_marginal(rows)?;
+        let conditions = self.log_marginal(given)?;
+        let divide = |(log, condition): (&mut f64, f64)| *log -= condition.max(f64::MIN);
+        logs.iter_mut().zip(conditions).for_each(divide);
+        Ok(logs)
+    }
+
+    /// log P(x_o|y) of checked rows, in the units of the data, as (n, K).
+    fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<Vec<f64>> {
+        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let mut all = Vec::with_capacity(rows.len() / width * k);
+        for piece in rows.chunks(self.piece() * width) {
+            self.load(piece, shift);
+            self.forward(Pass::Scores)?;
+            self.add_scores(&self.activations.scores_to_recheck(k), &mut all);
+        }
+        self.add_units(rows, shift, &mut all);
+        Ok(all)
+    }
+
+    /// Appends log P(x_o|y) of the rows of the last pass, (B, K), in the units of the model.
+    pub(crate) fn add_scores(&self, recheck: &[usize], all: &mut Vec<f64>) {
+        let (first, k) = (all.len(), self.model.structure.classes);
+        all.extend_from_slice(self.activations.log_likelihood());
+        let Self { model, batch, .. } = self;
+        let exact = self
+            .fallback
+            .scores(&model.structure, &model.weights, batch, recheck);
+        for (&b, exact) in recheck.iter().zip(exact) {
+            all[first + b * k..][..k].copy_from_slice(&exact);
+        }
+    }
+
+    /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.
+    pub(crate) fn add_units(&self, rows: &[f32], shift: (isize, isize), scores: &mut [f64]) {
+        if self.columns.log_scale.iter().all(|&log| log == 0.0) {
+            return;
+        }
+        let places = self.model.structure.placement(shift);
+        let scales = places
+            .iter()
+            .zip(&self.columns.log_scale)
+            .map(|(&p, &log)| if p == OUTSIDE { 0.0 } else { log });
+        let scales: Vec<f64> = scales.collect();
+        let by_row = scores
+            .par_chunks_mut(self.model.structure.classes)
+            .zip(rows.par_chunks(scales.len()));
+        by_row.for_each(|(scores, row)| {
+            let seen = row.iter().zip(&scales).filter(|(x, _)| !x.is_nan());
+            let sum: f64 = seen.map(|(_, log)| log).sum();
+            scores.iter_mut().for_each(|score| *score += sum);
+        });
+    }
+
+    /// P(y|x_o) of the rows of the last pass, (B, K), from mantissas, not from log-likelihoods: beside an outlier's
+    /// −10²⁰ those have lost what tells the classes apart.
+    pub(crate) fn posteriors(&self) -> Vec<f64> {
+        let k = self.model.structure.classes;
+        let prior: Vec<f64> = self.model.log_prior.iter().map(|log| log.exp()).collect();
+        let mut all = vec![0.0; self.batch.rows * k];
+        let run = |(values, tops): &mut (LogValues, Vec<f64>), (b, to): (usize, &mut [f64])| {
+            let (psi, lost) = self.activations.class_mantissas(k, b);
+            to.iter_mut()
+                .zip(psi)
+                .zip(&prior)
+                .for_each(|((to, &psi), prior)| *to = f64::from(psi) * prior);
+            let total: f64 = to.iter().sum();
+            if f64::from(lost) <= TOLERANCE * total {
+                return to.iter_mut().for_each(|p| *p /= total);
+            }
+            self.posterior_in_logs(b, to, (values, tops));
+        };
+        all.par_chunks_mut(k)
+            .enumerate()
+            .for_each_init(Default::default, run);
+        all
+    }
+
+    /// P(y|x_o) of row b of the last pass, (K), in log space, from what the classes have beyond the row's scale: exact
+    /// however unlikely the row is. `values` and `tops` are scratch.
+    pub(crate) fn posterior_in_logs(
+        &self,
+        b: usize,
+        to: &mut [f64],
+        (values, tops): (&mut LogValues, &mut Vec<f64>),
+    ) {
+        let s = &self.model.structure;
+        self.logs().forward(s, self.batch.row(b), Join::Sum, values);
+        for (y, to) in to.iter_mut().enumerate() {
+            self.logs().root(s, values, y, tops);
+            *to = log_sum_exp(tops) + self.model.log_prior[y];
+        }
+        softmax_rows(to, &self.model.log_prior);
+    }
+}

@@ -1,0 +1,218 @@
+//! One step of a run on the CPU, and validation.
+//!
+//! A step loads rows with random holes, goes forward, takes the objective and its gradients at the
+//! outputs, goes backward and moves weights and leaves. Samples that underflow may have spoilt are
+//! computed again in between.
+
+use crate::circuit::activations::Keep;
+use crate::circuit::log_flows::LogFlows;
+use crate::circuit::underflow::UnderflowFallback;
+use crate::error::{Error, Result};
+use crate::layers::leaf_kernel::LeafKernel;
+use crate::structure::ClassRows;
+use crate::training::backward_and_step::Learned;
+use crate::training::data::Data;
+use crate::training::leaf_update::update_family;
+use crate::training::loss::{Loss, Target, loss_and_gradients};
+use crate::training::optimizer::{Rule, Step, update_mixing};
+use crate::training::step_randomness::{drop_nodes, load_rows, pick};
+use crate::training::trainer::{Best, Trainer};
+use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
+
+impl Trainer<'_> {
+    pub(crate) fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
+        self.fill(data);
+        let structure = &self.model.structure;
+        let dropped = drop_nodes(structure, &self.settings, self.step);
+        self.activations.forward(
+            structure,
+            &self.prepared,
+            &self.batch,
+            &dropped,
+            Keep::Everything,
+        );
+        let target = match self.settings.rule {
+            Rule::Em => Target::Likelihood,
+            _ => Target::Objective(self.settings.generative),
+        };
+        let scores = self.activations.log_likelihood();
+        let mut loss = loss_and_gradients(
+            scores,
+            &self.model.log_prior,
+            &self.labels,
+            &self.weights,
+            target,
+            &mut self.output_gradients,
+        );
+        let recheck = self
+            .activations
+            .gradients_to_recheck(structure.classes, &self.output_gradients);
+        let mut exact = Vec::new();
+        if !recheck.is_empty() {
+            let (model, batch, dropped) = (&self.model(), &self.batch, &dropped[..]);
+            let given = Given {
+                model,
+                batch,
+                labels: &self.labels,
+                weights: &self.weights,
+                dropped,
+                target,
+            };
+            (loss, exact) = recompute(
+                &given,
+                &recheck,
+                self.activations.log_likelihood(),
+                &mut self.output_gradients,
+            );
+            self.recomputed += recheck.len();
+        }
+        let objective = loss.objective(self.settings.generative);
+        if !objective.is_finite() {
+            return Err(Error::Diverged {
+                step: self.step,
+                loss: objective,
+            });
+        }
+        self.backward(&exact);
+        self.step += 1;
+        Ok(loss)
+    }
+
+    /// Scores a set without touching the training, and keeps the model if it is the best so far.
+    pub(crate) fn validate(&mut self, set: &Data<'_>) -> Loss {
+        const ROWS: usize = 256;
+        let width = self.model.structure.width();
+        let weights = self.current();
+        let guard = UnderflowFallback::default();
+        let mut total = Loss::default();
+        for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
+            self.model.fill(rows, (0, 0), &mut self.batch);
+            let count = self.batch.rows;
+            self.activations.forward(
+                &self.model.structure,
+                &self.prepared,
+                &self.batch,
+                &[],
+                Keep::Scores,
+            );
+            self.activations
+                .recheck_scores(&self.model.structure, &weights, &guard, &self.batch);
+            let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
+            let row_weights = set
+                .weights
+                .get(index * ROWS..index * ROWS + count)
+                .unwrap_or_default();
+            let scores = self.activations.log_likelihood();
+            let target = Target::Objective(self.settings.generative);
+            total.add(&loss_and_gradients(
+                scores,
+                &self.model.log_prior,
+                &labels,
+                row_weights,
+                target,
+                &mut self.output_gradients,
+            ));
+        }
+        let score = if self.model.structure.classes > 1 {
+            total.accuracy()
+        } else {
+            -total.generative / total.weight
+        };
+        if self.best.as_ref().is_none_or(|best| score > best.score) {
+            self.best = Some(Best {
+                step: self.step,
+                score,
+                weights: self.current(),
+            });
+        }
+        total
+    }
+
+    /// The rows of this step: shuffled, shifted, with random holes.
+    fn fill(&mut self, data: &Data<'_>) {
+        let (size, seed, structure) = (
+            self.settings.batch,
+            self.settings.seed,
+            &self.model.structure,
+        );
+        let width = structure.width();
+        let rows = data.values.len() / width;
+        let picked: Vec<usize> = (0..size)
+            .map(|b| pick(&mut self.order, seed, self.step * size + b, rows))
+            .collect();
+        self.labels.clear();
+        self.labels
+            .extend(picked.iter().map(|&row| data.label(row)));
+        self.weights.clear();
+        self.weights
+            .extend(picked.iter().filter_map(|&row| data.weights.get(row)));
+        self.batch.fit(structure, size);
+        load_rows(
+            &mut self.batch,
+            structure,
+            &self.placements,
+            &self.settings,
+            self.step,
+            |b| &data.values[picked[b] * width..(picked[b] + 1) * width],
+        );
+    }
+
+    /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
+    /// flows of recheck samples are added.
+    fn backward(&mut self, exact: &[(usize, LogFlows)]) {
+        let settings = &self.settings;
+        let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
+        let step = Step::new(settings.rule, rate, settings.penalty, self.step);
+        let counts = Counts::new(&self.model, exact);
+        let s = &self.model.structure;
+        let to_leaves = settings.leaf_rate > 0.0;
+        self.activations
+            .root_backward(s, &self.prepared, &self.output_gradients);
+        if s.class_rows == ClassRows::Mixing {
+            let classes = (
+                &mut self.prepared.classes,
+                &mut self.memory.classes,
+                &counts.classes[..],
+            );
+            let activations = &self.activations;
+            update_mixing(&step, classes, 0, |scratch, step| {
+                activations.class_gradient(scratch, s, step.panel.rows);
+            });
+        }
+        for (t, tree) in s.trees.iter().enumerate() {
+            for l in (1..=tree.levels.len()).rev() {
+                let learned = Learned {
+                    simplex: &mut self.prepared.levels[t][l - 1],
+                    moments: &mut self.memory.levels[t][l - 1],
+                    counts: counts.level(t, l - 1),
+                };
+                self.activations
+                    .learn_level((t, l, tree), learned, &step, to_leaves);
+            }
+        }
+        if to_leaves {
+            self.move_leaves(rate * settings.leaf_rate, exact);
+        }
+    }
+
+    fn move_leaves(&mut self, rate: f64, exact: &[(usize, LogFlows)]) {
+        let mut sums =
+            self.activations
+                .leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
+        add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
+        let step = Step::new(self.settings.rule, rate, 0.0, self.step);
+        for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
+            for (f, family) in tree.families.iter_mut().enumerate() {
+                let moments = &mut self.memory.families[t][f];
+                update_family(
+                    &step,
+                    family,
+                    moments,
+                    &sums[t][f],
+                    self.settings.leaves.floor,
+                );
+                self.prepared.leaves[t][f] = LeafKernel::new(family);
+            }
+        }
+    }
+}
