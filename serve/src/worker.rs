@@ -225,7 +225,7 @@ fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
                 .into_iter()
                 .for_each(|job| drop(job.reply.send(Err(problem.clone())))),
             Err(_) => {
-                // Its buffers may be in any state: start again from the weights.
+                // Its buffers may be in any state: start again from the weights, which were checked when loaded.
                 if let Ok(fresh) = Predictor::new(predictor.model().clone()) {
                     predictor = fresh;
                 }

@@ -24,14 +24,13 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::arithmetic::math::argmax;
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
-use crate::layers::leaf_table::Density;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::predictor::{Columns, Pass, Predictor};
-use crate::structure::{Kind, OUTSIDE, Tree};
+use crate::queries::beliefs::{Beliefs, first_values};
+use crate::queries::predictor::{Pass, Predictor};
+use crate::structure::{OUTSIDE, Tree};
 use rayon::prelude::*;
 
 /// What holes are filled with.
@@ -71,78 +70,6 @@ pub struct Imputed {
     /// 0 where observed. Where it is missing: the variance of a real number or of a Bernoulli, and the probability that
     /// a categorical is another than the most probable.
     pub variance: Matrix<f32>,
-}
-
-/// What is known of the numbers of one row.
-#[derive(Default)]
-struct Beliefs {
-    weight: Vec<f64>,      // (width): Σ of responsibilities, one but for rounding
-    mean: Vec<f64>,        // (width)
-    spread: Vec<f64>,      // (width): weight × variance
-    probability: Vec<f64>, // (values of all discrete columns)
-}
-
-/// Where the values of each discrete column start in [`Beliefs::probability`], (width + 1).
-fn first_values(columns: &Columns) -> Vec<usize> {
-    let mut first = vec![0];
-    for &kind in &columns.kinds {
-        first.push(first[first.len() - 1] + values_of(kind).unwrap_or(0));
-    }
-    first
-}
-
-impl Beliefs {
-    fn clear(&mut self, first: &[usize]) {
-        for sums in [&mut self.weight, &mut self.mean, &mut self.spread] {
-            sums.clear();
-            sums.resize(first.len() - 1, 0.0);
-        }
-        self.probability.clear();
-        self.probability.resize(first[first.len() - 1], 0.0);
-    }
-
-    /// Adds one coordinate with the responsibilities of its components. Means and spreads are merged pairwise (Chan,
-    /// Golub, LeVeque 1979), which does not cancel.
-    fn add(&mut self, column: usize, first: usize, density: &Density, flow: &[f64]) {
-        match density {
-            Density::Gaussian { mean, sigma, .. } => {
-                for (d, &f) in flow.iter().enumerate().filter(|(_, f)| **f > 0.0) {
-                    let before = self.weight[column];
-                    self.weight[column] += f;
-                    let (part, apart) = (f / self.weight[column], mean[d] - self.mean[column]);
-                    self.mean[column] += part * apart;
-                    self.spread[column] += f * sigma[d] * sigma[d] + part * before * apart * apart;
-                }
-            }
-            Density::Discrete { prob, .. } => {
-                for (sum, prob) in self.probability[first..]
-                    .iter_mut()
-                    .zip(prob.chunks_exact(flow.len()))
-                {
-                    *sum += flow.iter().zip(prob).map(|(f, p)| f * p).sum::<f64>();
-                }
-            }
-        }
-    }
-
-    /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model; NaN where nothing
-    /// is possible.
-    fn moments(&self, column: usize, kind: Kind, values: &[f64]) -> (f64, f64) {
-        let total = if kind == Kind::Gaussian {
-            self.weight[column]
-        } else {
-            values.iter().sum()
-        };
-        match kind {
-            _ if total == 0.0 => (f64::NAN, f64::NAN),
-            Kind::Gaussian => (self.mean[column], self.spread[column] / total),
-            Kind::Bernoulli => (values[1] / total, values[0] * values[1] / (total * total)),
-            Kind::Categorical(_) => {
-                let best = argmax(values);
-                (best as f64, 1.0 - values[best] / total)
-            }
-        }
-    }
 }
 
 /// The responsibilities of one piece of rows.

@@ -5,6 +5,7 @@ use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::{Rule, Schedule};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt::Display;
 
 /// Where P(y) comes from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,111 +124,66 @@ impl Settings {
 
     /// Says which setting is out of range.
     pub fn check(&self) -> Result<()> {
-        let probability = |p: &f64| (0.0..=1.0).contains(p);
-        let positive = |x: f64| x.is_finite() && x > 0.0;
-        let natural = |x: f64| x.is_finite() && x >= 0.0;
-        let checks = [
-            (
-                "steps",
-                "at least 1",
-                self.steps > 0,
-                self.steps.to_string(),
-            ),
-            (
-                "batch",
-                "from 1 to 65536",
-                (1..=65536).contains(&self.batch),
-                self.batch.to_string(),
-            ),
-            (
-                "rate",
-                "a positive number",
-                positive(self.rate),
-                self.rate.to_string(),
-            ),
-            (
-                "generative",
-                "a number from 0",
-                natural(self.generative),
-                self.generative.to_string(),
-            ),
-            (
-                "penalty",
-                "a number from 0",
-                natural(self.penalty),
-                self.penalty.to_string(),
-            ),
-            (
-                "leaf_rate",
-                "a number from 0",
-                natural(self.leaf_rate),
-                self.leaf_rate.to_string(),
-            ),
-            (
-                "spread",
-                "a number from 0",
-                natural(self.spread),
-                self.spread.to_string(),
-            ),
-            (
-                "floor",
-                "a positive number",
-                positive(self.leaves.floor.into()),
-                self.leaves.floor.to_string(),
-            ),
-            (
-                "structures",
-                "at least 1",
-                self.leaves.structures > 0,
-                self.leaves.structures.to_string(),
-            ),
-            (
-                "drop_inputs",
-                "from 0 to 1",
-                probability(&self.drop_inputs),
-                self.drop_inputs.to_string(),
-            ),
-            (
-                "drop_nodes",
-                "from 0 to 1",
-                self.drop_nodes.iter().all(probability),
-                format!("{:?}", self.drop_nodes),
-            ),
-            (
-                "rotate",
-                "from 0 to 180",
-                (0.0..=180.0).contains(&self.rotate),
-                self.rotate.to_string(),
-            ),
-            (
-                "stretch",
-                "from 0 to 0.9",
-                (0.0..=0.9).contains(&self.stretch),
-                self.stretch.to_string(),
-            ),
-            (
-                "validate_every",
-                "at least 1",
-                self.validate_every > 0,
-                self.validate_every.to_string(),
-            ),
-        ];
-        for (name, expected, fits, got) in checks {
-            if !fits {
-                return Err(Error::Setting {
-                    name,
-                    expected,
-                    got,
-                });
-            }
-        }
-        if self.rule == Rule::Em && self.rate > 1.0 {
-            return Err(Error::Setting {
-                name: "rate",
-                expected: "at most 1 for EM",
-                got: self.rate.to_string(),
-            });
-        }
+        let count = |name, x: usize| require(name, "at least 1", x > 0, x);
+        let real = |name, x: f64| require(name, "a number from 0", x.is_finite() && x >= 0.0, x);
+        let within =
+            |name, expected, max: f64, x: f64| require(name, expected, (0.0..=max).contains(&x), x);
+        let is_positive = |x: f64| x.is_finite() && x > 0.0;
+        let (batch, floor, nodes) = (self.batch, self.leaves.floor, &self.drop_nodes);
+        let are_probabilities = nodes.iter().all(|p| (0.0..=1.0).contains(p));
+        count("steps", self.steps)?;
+        require(
+            "batch",
+            "from 1 to 65536",
+            (1..=65536).contains(&batch),
+            batch,
+        )?;
+        require(
+            "rate",
+            "a positive number",
+            is_positive(self.rate),
+            self.rate,
+        )?;
+        real("generative", self.generative)?;
+        real("penalty", self.penalty)?;
+        real("leaf_rate", self.leaf_rate)?;
+        real("spread", self.spread)?;
+        require(
+            "floor",
+            "a positive number",
+            is_positive(floor.into()),
+            floor,
+        )?;
+        count("structures", self.leaves.structures)?;
+        within("drop_inputs", "from 0 to 1", 1.0, self.drop_inputs)?;
+        require(
+            "drop_nodes",
+            "from 0 to 1",
+            are_probabilities,
+            format!("{nodes:?}"),
+        )?;
+        within("rotate", "from 0 to 180", 180.0, self.rotate)?;
+        within("stretch", "from 0 to 0.9", 0.9, self.stretch)?;
+        count("validate_every", self.validate_every)?;
+        let suits_rule = self.rule != Rule::Em || self.rate <= 1.0;
+        require("rate", "at most 1 for EM", suits_rule, self.rate)?;
         self.rule.check()
     }
+}
+
+/// An error about a setting that is out of range.
+fn require(
+    name: &'static str,
+    expected: &'static str,
+    fits: bool,
+    got: impl Display,
+) -> Result<()> {
+    if fits {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name,
+        expected,
+        got: got.to_string(),
+    })
 }
