@@ -30,6 +30,21 @@ fn table(count: usize) -> (Vec<f32>, Vec<Option<usize>>) {
     (values, labels)
 }
 
+/// The rows by what they hold: numbers by their bits, holes last.
+fn sorted((values, labels): (Vec<f32>, Vec<Option<usize>>)) -> (Vec<f32>, Vec<Option<usize>>) {
+    let key = |x: &f32| if x.is_nan() { u32::MAX } else { x.to_bits() };
+    let mut rows: Vec<_> = values.chunks(3).zip(labels).collect();
+    rows.sort_by_key(|(row, label)| {
+        let label = label.map_or(u32::MAX, |class| class as u32);
+        row.iter().map(key).chain([label]).collect::<Vec<_>>()
+    });
+    let values = rows.iter().flat_map(|(row, _)| row.iter().copied());
+    (
+        values.collect(),
+        rows.iter().map(|(_, label)| *label).collect(),
+    )
+}
+
 const KINDS: [Kind; 3] = [Kind::Gaussian, Kind::Gaussian, Kind::Categorical(2)];
 
 fn small() -> Fit {
@@ -67,7 +82,7 @@ fn trees_and_clusters_stand_side_by_side() {
 
 #[test]
 fn one_tree_is_what_a_trainer_trains() {
-    let (values, labels) = table(200);
+    let (values, labels) = sorted(table(200)); // as a fit sorts them
     let rows = Rows::new(&values, 3).unwrap();
     let fit = small().trees(1).clusters(false);
     let model = fit.clone().run(rows, &labels).unwrap();
@@ -139,7 +154,7 @@ fn without_labels_a_density_is_learned_and_images_are_images() {
     let model = small().run(Rows::new(&values, 3).unwrap(), &[]).unwrap();
     assert_eq!(
         (model.structure.classes, model.structure.trees.len()),
-        (1, 3)
+        (1, 4)
     );
     let pixels: Vec<f32> = (0..40 * 16).map(|i| (i * 37 % 256) as f32).collect();
     let labels: Vec<Option<usize>> = (0..40).map(|i| Some(i % 2)).collect();
@@ -214,4 +229,91 @@ fn what_cannot_be_fitted_is_refused() {
         error.to_string().starts_with("unknown field `speed`"),
         "{error}"
     );
+}
+
+/// Two columns of which the second copies the first in nine rows of ten, and columns of noise.
+fn copies(count: usize, noise: usize) -> Vec<f32> {
+    let mut random = Stream::new(3, Purpose::Sampling, 0, 0);
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let first = random.chance(0.5);
+        let second = first == random.chance(0.9);
+        values.extend([first, second].map(|x| f32::from(u8::from(x))));
+        values.extend((0..noise).map(|_| f32::from(u8::from(random.chance(0.5)))));
+    }
+    values
+}
+
+/// By default a density learns how columns depend on each other. Independent columns would give −2 ln 2 = −1.386 here;
+/// the entropy of the two is ln 2 + H(0.1) = 1.018.
+#[test]
+fn a_density_is_not_independence() {
+    for noise in [0, 6] {
+        let width = 2 + noise;
+        let (train, test) = (copies(1_000, noise), copies(2_000, noise));
+        let test = &test[1_000 * width..];
+        let fit = Fit::new().kinds(&vec![Kind::Categorical(2); width]);
+        let model = fit.run(Rows::new(&train, width).unwrap(), &[]).unwrap();
+        let mut predictor = Predictor::new(model).unwrap();
+        let scores = predictor.score(Rows::new(test, width).unwrap()).unwrap();
+        let mean = scores.log_marginal.iter().sum::<f64>() / scores.log_marginal.len() as f64;
+        let of_noise = noise as f64 * 2f64.ln();
+        let pair = mean + of_noise;
+        assert!(
+            pair > -1.018 - 0.1,
+            "{pair} for the pair with {noise} columns of noise"
+        );
+        assert!(pair < -1.018 + 0.1, "{pair}: more than there is to know");
+    }
+}
+
+#[test]
+fn rows_are_held_out_to_choose_by_and_then_learned_from() {
+    let values = copies(300, 4);
+    let rows = Rows::new(&values, 6).unwrap();
+    let fit = || {
+        Fit::new()
+            .kinds(&[Kind::Categorical(2); 6])
+            .seed(3)
+            .trees(2)
+    };
+    let model = fit().run(rows, &[]).unwrap();
+    let notes = &model.about.training;
+    assert_eq!(notes.get("rows"), Some(300));
+    let trials: Vec<serde_json::Value> = notes.get("trials").unwrap();
+    assert!(trials.len() > 2, "{trials:?}");
+    let best = trials.iter().map(|trial| trial["score"].as_f64().unwrap());
+    assert!(best.clone().fold(f64::MIN, f64::max) > best.fold(f64::MAX, f64::min));
+    // The order in which rows come does not matter, and a fit that was broken off ends in the same bits.
+    let reversed: Vec<f32> = values.chunks(6).rev().flatten().copied().collect();
+    assert_eq!(
+        fit().run(Rows::new(&reversed, 6).unwrap(), &[]).unwrap(),
+        model
+    );
+    let mut fitting = fit().start(Data::new(rows, &[])).unwrap();
+    while !fitting.is_done() {
+        let stop = |progress: &sumout::recipes::FitProgress| match progress.step % 97 {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        fitting.run_with(stop).unwrap();
+    }
+    assert_eq!(fitting.into_model().unwrap(), model);
+    // Without rows held out there is nothing to choose by; a given length is kept.
+    let plain = fit().held_out(0.0).steps(20).run(rows, &[]).unwrap();
+    assert!(!plain.about.training.has("trials"));
+    let wrong = fit().held_out(1.0).run(rows, &[]).unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "held out: expected a share from 0 to less than 1, got 1"
+    );
+    let given: Settings = fit()
+        .steps(20)
+        .run(rows, &[])
+        .unwrap()
+        .about
+        .training
+        .get("settings")
+        .unwrap();
+    assert_eq!(given.steps, 20);
 }

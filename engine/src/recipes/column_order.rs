@@ -33,65 +33,65 @@ const MOST_VALUES: usize = 16;
 
 const HOLE: u8 = u8::MAX;
 
+/// Mutual information of every pair; symmetric, with a diagonal of 0.
+pub(crate) type Shared = Vec<Vec<f32>>;
+
 /// The columns of a table (rows, kinds) in the order in which neighbours should meet.
 pub fn order_columns(kinds: &[Kind], values: &[f32]) -> Vec<u32> {
+    match dependences(kinds, values) {
+        Some(shared) if kinds.len() > 2 => pair_order(shared),
+        _ => (0..kinds.len() as u32).collect(),
+    }
+}
+
+/// The dependence of every pair of columns; nothing where there are too many to compare.
+pub(crate) fn dependences(kinds: &[Kind], values: &[f32]) -> Option<Shared> {
     let width = kinds.len();
-    if !(3..=MOST_COLUMNS).contains(&width) {
-        return (0..width as u32).collect();
+    if !(1..=MOST_COLUMNS).contains(&width) {
+        return None;
     }
     let rows = values.len() / width;
     let kept = rows.min(MOST_ROWS);
     let column = |c: usize| {
-        let seen: Vec<f32> = (0..kept)
-            .map(|i| values[i * rows / kept * width + c])
-            .collect();
+        let cell = |i: usize| values[i * rows / kept * width + c];
+        let seen: Vec<f32> = (0..kept).map(cell).collect();
         codes(kinds[c], &seen)
     };
     let codes: Vec<Vec<u8>> = (0..width).into_par_iter().map(column).collect();
     let upper = |a: usize| {
-        (0..width)
-            .map(|b| {
-                if a < b {
-                    dependence(&codes[a], &codes[b])
-                } else {
-                    0.0
-                }
-            })
-            .collect()
+        let before = std::iter::repeat_n(0.0, a + 1);
+        let after = (a + 1..width).map(|b| dependence(&codes[a], &codes[b]));
+        before.chain(after).collect()
     };
-    let mut shared: Vec<Vec<f32>> = (0..width).into_par_iter().map(upper).collect();
+    let mut shared: Shared = (0..width).into_par_iter().map(upper).collect();
     for a in 0..width {
         for b in 0..a {
             shared[a][b] = shared[b][a];
         }
     }
-    let mut nodes: Vec<Vec<u32>> = (0..width as u32).map(|c| vec![c]).collect();
+    Some(shared)
+}
+
+/// An order in which the most dependent nodes are paired first, level by level.
+pub(crate) fn pair_order(mut shared: Shared) -> Vec<u32> {
+    let mut nodes: Vec<Vec<u32>> = (0..shared.len() as u32).map(|c| vec![c]).collect();
     let mut short = false; // the last node holds fewer columns than the others
     while nodes.len() > 1 {
         let pairs = pair(&shared, short);
-        let average = |p: &[usize], q: &[usize]| {
-            let sum: f32 = p
-                .iter()
-                .flat_map(|&i| q.iter().map(move |&j| (i, j)))
-                .map(|(i, j)| shared[i][j])
-                .sum();
-            sum / (p.len() * q.len()) as f32
-        };
-        shared = pairs
-            .par_iter()
-            .map(|p| pairs.iter().map(|q| average(p, q)).collect())
-            .collect();
+        let row = |p: &Vec<usize>| pairs.iter().map(|q| average(&shared, p, q)).collect();
+        shared = pairs.par_iter().map(row).collect();
         short |= nodes.len() % 2 == 1;
-        nodes = pairs
-            .iter()
-            .map(|pair| {
-                pair.iter()
-                    .flat_map(|&i| nodes[i].iter().copied())
-                    .collect()
-            })
-            .collect();
+        let joined = |pair: &Vec<usize>| pair.iter().flat_map(|&i| nodes[i].clone()).collect();
+        nodes = pairs.iter().map(joined).collect();
     }
     nodes.into_iter().flatten().collect()
+}
+
+/// The mean dependence of two sets of nodes.
+fn average(shared: &Shared, p: &[usize], q: &[usize]) -> f32 {
+    let pairs = p.iter().flat_map(|&i| q.iter().map(move |&j| (i, j)));
+    let sum: f32 = pairs.map(|(i, j)| shared[i][j]).sum();
+    sum / (p.len() * q.len()) as f32
 }
 
 /// A small whole number for every value, [`HOLE`] for what is missing.

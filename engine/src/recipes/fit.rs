@@ -20,24 +20,32 @@ use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::{About, Model};
-use crate::recipes::fit_in_progress::{Fitting, Start, Together};
+use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
+use crate::recipes::fit_in_progress::{Finish, Fitting, Start};
 use crate::recipes::images::{self, ImageShape};
 use crate::recipes::presets::Preset;
+use crate::recipes::search::Search;
 use crate::recipes::tables::{self, ColumnPlan};
-use crate::structure::Kind;
-use crate::training::data::Data;
+use crate::structure::{Kind, Structure};
+use crate::training::data::{Data, Split};
 use crate::training::leaf_init::LeafStart;
-use crate::training::settings::Settings;
 use crate::training::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// From this many images on, one tree is enough.
 const MANY_IMAGES: usize = 1_000;
 
 /// Trees that may stand side by side.
 const MAX_TREES: usize = 1_000;
+
+/// With fewer rows none is held out: a choice by a handful of rows is no better than a guess.
+const MIN_ROWS_TO_CHOOSE: usize = 60;
+
+/// Rows held out at most: more would not change the choice.
+const MAX_HELD_OUT: usize = 5_000;
 
 /// Learns a model from rows of numbers and their labels, `None` where one is missing; without any labels it learns the
 /// density of the rows. [`Fit`] has the options.
@@ -56,6 +64,7 @@ pub struct Fit {
     channels: Option<usize>,
     trees: Option<usize>,
     without_clusters: bool,
+    held_out: Option<f64>,
     changes: Map<String, Value>,
     about: About,
     device: Device,
@@ -136,6 +145,15 @@ impl Fit {
         }
     }
 
+    /// The share of the rows that is held out to choose by, before all are learned from; 0 holds none out. Without it,
+    /// a fifth of few rows and a tenth of many.
+    pub fn held_out(self, share: f64) -> Self {
+        Self {
+            held_out: Some(share),
+            ..self
+        }
+    }
+
     /// Steps of each tree.
     pub fn steps(self, steps: usize) -> Self {
         self.change("steps", steps.into())
@@ -187,28 +205,110 @@ impl Fit {
 
     /// Begins a fit that can be watched and broken off.
     pub fn start(self, data: Data<'_>) -> Result<Fitting<'_>> {
+        let (kinds, classes) = (self.kinds_of(data.rows()?), self.classes_of(&data));
+        let data = self.checked(data, &kinds, classes)?;
         let rows = data.rows()?;
-        let trees = self.tree_count(rows.len())?;
-        let (kinds, classes) = (self.kinds_of(rows), self.classes_of(&data));
-        let mut chosen = self.suited(&kinds, rows, classes)?;
-        if !self.changes.is_empty() {
-            chosen.settings = chosen.settings.with(&self.changes)?;
-        }
-        chosen.settings.check()?;
+        let trees = self.tree_count(rows.len(), classes)?;
+        let candidates = self.candidates(&kinds, rows, classes)?;
         let is_table = self.image.is_none() && self.preset.is_none();
         let clusters = if is_table && classes > 1 && !self.without_clusters {
-            tables::clusters(&kinds, data.values)
+            tables::clusters(&kinds, &data.values)
         } else {
             None
         };
-        let together = clusters.map(|leaves| self.finish(&chosen.settings, leaves, trees));
-        Ok(Fitting::new(self.given(chosen), trees, together, data))
+        let (finish, search) = (self.finish(clusters), self.search(&candidates, &data)?);
+        let first = candidates.into_iter().next();
+        let mut chosen = first.ok_or(Error::Empty { what: "candidate" })?;
+        if let Some(steps) = self.given_steps() {
+            chosen.settings.steps = steps;
+        }
+        let mut fitting = Fitting::new(self.given(), chosen, Arc::new(data));
+        (fitting.search, fitting.finish, fitting.trees) = (search, finish, trees);
+        Ok(fitting)
+    }
+
+    /// The rows, which fit the model and no longer depend on the order in which they came.
+    fn checked<'a>(&self, data: Data<'a>, kinds: &[Kind], classes: usize) -> Result<Data<'a>> {
+        if self.preset.is_some() {
+            return Ok(data); // its structure says what fits
+        }
+        let rows = data.rows()?;
+        if self.image.is_none() {
+            check_kinds(kinds, rows)?;
+            let smallest = Structure::table(kinds).components(1).channels([1]);
+            data.check(&smallest.classes(classes).build()?)?;
+        } else {
+            data.check(&self.suited(kinds, rows, classes)?.structure)?;
+        }
+        Ok(data.sorted())
+    }
+
+    /// The ways to learn that may suit the data, with the changed settings.
+    fn candidates(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Preset>> {
+        let is_table = self.image.is_none() && self.preset.is_none();
+        let mut candidates = if is_table && classes == 1 {
+            let sizes = Sizes {
+                components: self.components,
+                channels: self.channels,
+            };
+            densities::candidates(kinds, rows.as_slice(), sizes)?
+        } else {
+            vec![self.suited(kinds, rows, classes)?]
+        };
+        for candidate in &mut candidates {
+            if !self.changes.is_empty() {
+                candidate.settings = candidate.settings.with(&self.changes)?;
+            }
+            candidate.settings.check()?;
+        }
+        Ok(candidates)
+    }
+
+    /// Trials on rows that are held out, where there is something to choose.
+    fn search(&self, candidates: &[Preset], data: &Data<'_>) -> Result<Option<Search<'static>>> {
+        let rows = data.len();
+        let usual = if rows < 1_000 { 0.2 } else { 0.1 };
+        let share = self.held_out.unwrap_or(usual);
+        if !(0.0..1.0).contains(&share) {
+            return Err(Error::shape(
+                "held out",
+                "a share from 0 to less than 1",
+                share,
+            ));
+        }
+        let share = share.min(MAX_HELD_OUT as f64 / rows.max(1) as f64);
+        if share == 0.0 || candidates.len() < 2 || rows < MIN_ROWS_TO_CHOOSE {
+            return Ok(None);
+        }
+        let seed = candidates[0].settings.seed;
+        let Split { train, held_out } = data.split(share, seed);
+        let given_steps = self.given_steps();
+        let long_steps = densities::long_steps(rows, candidates[0].settings.batch);
+        let mut candidates = candidates.to_vec();
+        for candidate in &mut candidates {
+            candidate.settings.steps = candidate.settings.steps.min(TRIAL_STEPS);
+            candidate.settings.validate_every = candidate.settings.steps.div_ceil(10);
+        }
+        Ok(Some(Search {
+            candidates,
+            train: Arc::new(train),
+            held_out: Arc::new(held_out),
+            long_steps: given_steps.is_none().then_some(long_steps),
+            given_steps,
+            trials: Vec::new(),
+        }))
+    }
+
+    /// The steps that the caller wants.
+    fn given_steps(&self) -> Option<usize> {
+        let steps = self.changes.get("steps").and_then(Value::as_u64);
+        steps.and_then(|steps| usize::try_from(steps).ok())
     }
 
     /// Begins to teach a model more rows. Its leaves do not become wider than they are.
     pub fn go_on<'a>(self, model: Model, data: Data<'a>) -> Result<Fitting<'a>> {
-        data.check(&model)?;
-        let mut settings = tables::settings(&model.structure.row_kinds(), data.values);
+        data.check(&model.structure)?;
+        let mut settings = tables::settings(&model.structure.row_kinds(), &data.values);
         settings.leaves = narrowest(&model).unwrap_or(settings.leaves);
         let settings = settings.with(&self.changes)?;
         let chosen = Preset {
@@ -216,13 +316,12 @@ impl Fit {
             scaling: model.scaling.clone(),
             settings,
         };
-        Fitting::of_model(self.given(chosen), model, data)
+        Fitting::of_model(self.given(), chosen, model, data)
     }
 
     /// What every tree is given.
-    fn given(self, chosen: Preset) -> Start {
+    fn given(self) -> Start {
         Start {
-            chosen,
             prior: self.prior,
             about: self.about,
             device: self.device,
@@ -232,7 +331,7 @@ impl Fit {
 
     /// The training run of one tree alone: for checkpoints, validation and all else that a [`Trainer`] can do.
     pub fn trainer(self, data: Data<'_>) -> Result<Trainer<'_>> {
-        self.trees(1).clusters(false).start(data)?.tree(0)
+        self.trees(1).clusters(false).start(data)?.into_trainer()
     }
 
     fn kinds_of(&self, rows: Rows<'_>) -> Vec<Kind> {
@@ -247,11 +346,11 @@ impl Fit {
         self.prior.as_ref().map_or(named, Vec::len)
     }
 
-    fn tree_count(&self, rows: usize) -> Result<usize> {
-        let usual = if self.image.is_some() && rows >= MANY_IMAGES {
-            1
-        } else {
-            tables::trees(rows)
+    fn tree_count(&self, rows: usize, classes: usize) -> Result<usize> {
+        let usual = match self.image {
+            Some(_) if rows >= MANY_IMAGES => 1,
+            None if classes == 1 => densities::trees(rows),
+            _ => tables::trees(rows),
         };
         let trees = self.trees.unwrap_or(usual);
         match trees {
@@ -279,9 +378,6 @@ impl Fit {
                 scaling: images::scaling(values),
             });
         }
-        if kinds.len() != rows.width() {
-            return Err(Error::shape("kinds of columns", rows.width(), kinds.len()));
-        }
         let mut columns = ColumnPlan::for_rows(rows.len());
         columns.components = self.components.unwrap_or(columns.components);
         columns.channels = self.channels.map_or(columns.channels, |c| vec![c]);
@@ -292,23 +388,22 @@ impl Fit {
         })
     }
 
-    /// How trees and clusters are trained on together.
-    fn finish(&self, settings: &Settings, leaves: LeafStart, trees: usize) -> Together {
-        let finish = tables::finish(settings, leaves);
-        let generative = if self.changes.contains_key("generative") {
-            settings.generative
-        } else {
-            finish.generative
-        };
-        Together {
-            leaves,
-            settings: Settings {
-                seed: settings.seed + trees as u64,
-                generative,
-                ..finish
-            },
+    /// What comes after the trees.
+    fn finish(&self, clusters: Option<LeafStart>) -> Finish {
+        let generative = self.changes.get("generative").and_then(Value::as_f64);
+        match clusters {
+            Some(leaves) => Finish::Clusters { leaves, generative },
+            None => Finish::Trees,
         }
     }
+}
+
+/// Every column must have a kind.
+fn check_kinds(kinds: &[Kind], rows: Rows<'_>) -> Result<()> {
+    if kinds.len() == rows.width() {
+        return Ok(());
+    }
+    Err(Error::shape("kinds of columns", rows.width(), kinds.len()))
 }
 
 /// How the leaves of a model began, the narrowest where there are several kinds.

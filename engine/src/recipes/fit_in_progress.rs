@@ -1,70 +1,112 @@
-//! A fit under way: tree after tree, then all together.
+//! A fit under way: trials on held-out rows, then tree after tree, then all together.
 
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
 use crate::recipes::presets::Preset;
+use crate::recipes::search::{Search, is_past_its_best};
+use crate::recipes::tables;
 use crate::training::class_clusters::class_clusters;
 use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
+use crate::training::loss::Loss;
 use crate::training::settings::Settings;
 use crate::training::trainer::{Progress, Trainer};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Clusters beside the trees, and how all are trained on together.
+/// What comes after the trees.
 #[derive(Clone, Debug)]
-pub(crate) struct Together {
-    pub leaves: LeafStart,
-    pub settings: Settings,
+pub(crate) enum Finish {
+    /// Nothing.
+    Trees,
+    /// Clusters of the classes stand beside the trees, and all are trained on together.
+    Clusters {
+        leaves: LeafStart,
+        generative: Option<f64>, // in place of the usual one
+    },
+    /// There were no trees: a model is trained on.
+    Model,
 }
 
 /// What every tree is given.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    pub chosen: Preset,
     pub prior: Option<Vec<f64>>, // without it, as the settings say
     pub about: About,
     pub device: Device,
     pub precision: Precision,
 }
 
-/// How far a fit is, all trees together.
+/// A part of a fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// A way to learn is tried and scored on held-out rows.
+    Trial {
+        /// Which one, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// A tree is trained.
+    Tree {
+        /// Which one, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// All that was trained apart is trained on together.
+    Together,
+}
+
+/// How far a fit is, all parts together.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FitProgress {
     /// Steps done.
     pub step: usize,
-    /// Steps in all.
+    /// Steps in all; a guess until the trials are done.
     pub steps: usize,
+    /// What is trained now.
+    pub part: Part,
     /// The mean objective of the rows of the last step.
     pub objective: f64,
+    /// Their loss.
+    pub loss: Loss,
+    /// Of the validation rows, where they were scored after this step.
+    pub validation: Option<Loss>,
 }
 
 /// A fit under way.
 pub struct Fitting<'a> {
-    start: Start,
-    trees: usize,
-    together: Option<Together>,
-    data: Arc<Data<'a>>,
-    models: Vec<Model>,           // trees that are trained
-    trainer: Option<Trainer<'a>>, // of the next one, or of all together
-    model: Option<Model>,         // at the end
+    pub(crate) start: Start,
+    pub(crate) search: Option<Search<'a>>, // until its trials are done
+    pub(crate) chosen: Preset,             // a guess until then
+    pub(crate) stop_after: Option<usize>,  // a tree stops after this many of its steps
+    pub(crate) trees: usize,
+    pub(crate) finish: Finish,
+    pub(crate) data: Arc<Data<'a>>,
+    pub(crate) validation: Option<Arc<Data<'a>>>, // given by the caller
+    pub(crate) steps_done: usize,                 // of the parts that are done
+    pub(crate) models: Vec<Model>,                // trees that are trained
+    pub(crate) trainer: Option<Trainer<'a>>,      // of the part that comes or is under way
+    pub(crate) model: Option<Model>,              // at the end
 }
 
 impl<'a> Fitting<'a> {
-    /// A fit of this many trees, and of all together where that is wanted.
-    pub(crate) fn new(
-        start: Start,
-        trees: usize,
-        together: Option<Together>,
-        data: Data<'a>,
-    ) -> Self {
+    /// A fit of one tree, without more.
+    pub(crate) fn new(start: Start, chosen: Preset, data: Arc<Data<'a>>) -> Self {
         Self {
             start,
-            trees,
-            together,
-            data: Arc::new(data),
+            search: None,
+            chosen,
+            stop_after: None,
+            trees: 1,
+            finish: Finish::Trees,
+            data,
+            validation: None,
+            steps_done: 0,
             models: Vec::new(),
             trainer: None,
             model: None,
@@ -72,13 +114,15 @@ impl<'a> Fitting<'a> {
     }
 
     /// A fit that only goes on with a model.
-    pub(crate) fn of_model(start: Start, model: Model, data: Data<'a>) -> Result<Self> {
-        let settings = start.chosen.settings.clone();
-        let together = Together {
-            leaves: settings.leaves,
-            settings: settings.clone(),
-        };
-        let mut fitting = Self::new(start, 0, Some(together), data);
+    pub(crate) fn of_model(
+        start: Start,
+        chosen: Preset,
+        model: Model,
+        data: Data<'a>,
+    ) -> Result<Self> {
+        let settings = chosen.settings.clone();
+        let mut fitting = Self::new(start, chosen, Arc::new(data));
+        (fitting.trees, fitting.finish) = (0, Finish::Model);
         let trainer = Trainer::assemble(model, settings, fitting.data.clone())?;
         fitting.trainer = Some(trainer);
         Ok(fitting)
@@ -100,31 +144,40 @@ impl<'a> Fitting<'a> {
         Ok(())
     }
 
-    /// The same to the end of one part: of a tree, or of the steps of all together.
+    /// The same to the end of one part: of a trial, of a tree, or of the steps of all together.
     pub fn run_part_with(
         &mut self,
         mut report: impl FnMut(&FitProgress) -> ControlFlow<()>,
     ) -> Result<()> {
         self.prepare()?;
-        let (before, steps) = (self.steps_before(), self.steps());
+        let (before, left, part) = (self.steps_done, self.steps_after(), self.part());
         let Some(mut trainer) = self.trainer.take() else {
             return Ok(());
         };
         if trainer.steps_done() == 0 {
             trainer.use_device(self.start.device, self.start.precision)?;
         }
-        trainer.run_with(|_, progress: &Progress| {
-            report(&FitProgress {
+        let last = self.last_step(&trainer);
+        let (is_trial, mut ended) = (self.search.is_some(), false);
+        trainer.report_every(last);
+        trainer.run_with(|trainer, progress: &Progress| {
+            let flow = report(&FitProgress {
                 step: before + progress.step,
-                steps,
+                steps: before + last + left,
+                part,
                 objective: progress.objective,
-            })
+                loss: progress.loss,
+                validation: progress.validation,
+            });
+            ended = progress.step >= last || (is_trial && is_past_its_best(trainer));
+            if ended { ControlFlow::Break(()) } else { flow }
         })?;
-        if trainer.steps_done() < trainer.settings().steps {
+        if !ended {
             self.trainer = Some(trainer);
             return Ok(());
         }
-        self.add(trainer.into_model())
+        self.steps_done += trainer.steps_done();
+        self.add(trainer)
     }
 
     /// Makes the next part ready: its leaves and weights. It happens anyway; this is for callers who want to do
@@ -141,11 +194,19 @@ impl<'a> Fitting<'a> {
         self.model.is_some()
     }
 
-    /// Steps of all trees, and of all together.
+    /// Steps of all parts; a guess until the trials are done.
     pub fn steps(&self) -> usize {
-        let together = self.together.as_ref().map_or(0, |t| t.settings.steps);
-        let trees = self.trees.saturating_mul(self.start.chosen.settings.steps);
-        trees.saturating_add(together)
+        let all = self.steps_done.saturating_add(self.steps_after());
+        if self.is_done() {
+            return all;
+        }
+        let now = match (&self.trainer, &self.search) {
+            (Some(trainer), _) => self.last_step(trainer),
+            (None, Some(search)) => search.next().map_or(0, |(_, next)| next.settings.steps),
+            (None, None) if self.models.len() < self.trees => self.tree_steps(),
+            (None, None) => self.together().map_or(0, |settings| settings.steps),
+        };
+        all.saturating_add(now)
     }
 
     /// The model; a fit that was broken off goes on to the end first.
@@ -155,20 +216,82 @@ impl<'a> Fitting<'a> {
         self.model.ok_or_else(unfinished)
     }
 
-    /// Steps that trained trees have taken.
-    fn steps_before(&self) -> usize {
-        self.models
-            .len()
-            .saturating_mul(self.start.chosen.settings.steps)
+    /// The run of a single tree.
+    pub(crate) fn into_trainer(self) -> Result<Trainer<'a>> {
+        self.tree(self.chosen.clone(), 0, self.data.clone())
+    }
+
+    /// What is trained now.
+    fn part(&self) -> Part {
+        if let Some(search) = &self.search {
+            let long = usize::from(search.long_steps.is_some());
+            return Part::Trial {
+                number: search.trials.len() + 1,
+                of: search.candidates.len() + long,
+            };
+        }
+        if self.models.len() < self.trees {
+            return Part::Tree {
+                number: self.models.len() + 1,
+                of: self.trees,
+            };
+        }
+        Part::Together
+    }
+
+    /// The step after which the part under way ends.
+    fn last_step(&self, trainer: &Trainer<'_>) -> usize {
+        let steps = trainer.settings().steps;
+        let is_tree = self.search.is_none() && self.models.len() < self.trees;
+        self.stop_after.filter(|_| is_tree).unwrap_or(steps)
+    }
+
+    /// Steps of every tree.
+    fn tree_steps(&self) -> usize {
+        self.stop_after.unwrap_or(self.chosen.settings.steps)
+    }
+
+    /// Steps of the parts after the one under way.
+    fn steps_after(&self) -> usize {
+        let together = self.together().map_or(0, |settings| settings.steps);
+        let all_trees = self.trees.saturating_mul(self.tree_steps());
+        if let Some(search) = &self.search {
+            let now = search.next().map_or(0, |(_, next)| next.settings.steps);
+            let trials = search.steps_left().saturating_sub(now);
+            return trials.saturating_add(all_trees).saturating_add(together);
+        }
+        if self.models.len() < self.trees {
+            let trees = self.trees - self.models.len() - 1;
+            return trees
+                .saturating_mul(self.tree_steps())
+                .saturating_add(together);
+        }
+        0
+    }
+
+    /// The settings with which all is trained on together, where it is.
+    fn together(&self) -> Option<Settings> {
+        match &self.finish {
+            Finish::Trees => None,
+            Finish::Model => Some(self.chosen.settings.clone()),
+            Finish::Clusters { leaves, generative } => {
+                let usual = tables::finish(&self.chosen.settings, *leaves);
+                Some(Settings {
+                    seed: self.chosen.settings.seed + self.trees as u64,
+                    generative: generative.unwrap_or(usual.generative),
+                    ..usual
+                })
+            }
+        }
     }
 
     /// The run of one tree.
-    pub(crate) fn tree(&self, tree: usize) -> Result<Trainer<'a>> {
+    fn tree(&self, preset: Preset, tree: usize, data: Arc<Data<'a>>) -> Result<Trainer<'a>> {
         let Preset {
             structure,
             settings,
             scaling,
-        } = self.start.chosen.clone();
+        } = preset;
         let settings = Settings {
             seed: settings.seed + tree as u64,
             ..settings
@@ -178,50 +301,97 @@ impl<'a> Fitting<'a> {
             let program = concat!("sumout ", env!("CARGO_PKG_VERSION"));
             about.training.set("program", program);
         }
-        about.training.set("rows", self.data.rows()?.len());
+        about.training.set("rows", self.data.len());
         about.training.set("settings", &settings);
-        let (prior, data) = (self.start.prior.as_deref(), self.data.clone());
+        let prior = self.start.prior.as_deref();
         let mut trainer = Trainer::begin(structure, scaling, settings, prior, data)?;
         trainer.set_about(about);
         Ok(trainer)
     }
 
-    /// The run of the next tree, or of all together.
+    /// The run of the next part.
     fn next_trainer(&mut self) -> Result<Trainer<'a>> {
-        match &self.together {
-            Some(together) if self.models.len() == self.trees => {
-                let trees = Model::mixture(self.models.clone())?;
-                let model =
-                    beside_clusters(trees, &self.data, together, &self.start.chosen.settings)?;
-                Trainer::assemble(model, together.settings.clone(), self.data.clone())
-            }
-            _ => self.tree(self.models.len()),
+        if let Some((_, preset)) = self.search.as_ref().and_then(Search::next) {
+            let (train, held_out) = self.search_rows();
+            let mut trainer = self.tree(preset, 0, train)?;
+            trainer.validation = Some(held_out);
+            return Ok(trainer);
+        }
+        let mut trainer = if self.models.len() < self.trees {
+            self.tree(self.chosen.clone(), self.models.len(), self.data.clone())?
+        } else {
+            self.all_together()?
+        };
+        trainer.validation.clone_from(&self.validation);
+        Ok(trainer)
+    }
+
+    /// The rows of a trial, and those that score it.
+    fn search_rows(&self) -> (Arc<Data<'a>>, Arc<Data<'a>>) {
+        match &self.search {
+            Some(search) => (search.train.clone(), search.held_out.clone()),
+            None => (self.data.clone(), self.data.clone()),
         }
     }
 
-    /// Takes the model of a run that is done.
-    fn add(&mut self, model: Model) -> Result<()> {
+    /// The run of trees and clusters together.
+    fn all_together(&self) -> Result<Trainer<'a>> {
+        let mut trees = Model::mixture(self.models.clone())?;
+        let (Finish::Clusters { leaves, .. }, Some(settings)) = (&self.finish, self.together())
+        else {
+            return Err(Error::Settings("nothing to train on together".into()));
+        };
+        trees.about.training.set("clusters", leaves);
+        trees.about.training.set("finish", &settings);
+        let seed = self.chosen.settings.seed;
+        let clusters = class_clusters(&trees, &self.data, leaves, seed)?;
+        let model = Model::mixture(vec![trees, clusters])?;
+        Trainer::assemble(model, settings, self.data.clone())
+    }
+
+    /// Takes the run of a part that is done.
+    fn add(&mut self, trainer: Trainer<'a>) -> Result<()> {
+        if let Some(search) = &mut self.search {
+            if let Some((candidate, _)) = search.next() {
+                search.add(candidate, &trainer);
+            }
+            if search.next().is_none() {
+                self.choose();
+            }
+            return Ok(());
+        }
+        let model = trainer.into_model();
         if self.models.len() == self.trees {
             self.model = Some(model);
             return Ok(());
         }
         self.models.push(model);
-        if self.models.len() == self.trees && self.together.is_none() {
-            self.model = Some(Model::mixture(std::mem::take(&mut self.models))?);
+        if self.models.len() == self.trees && matches!(self.finish, Finish::Trees) {
+            self.model = Some(side_by_side(std::mem::take(&mut self.models))?);
         }
         Ok(())
     }
+
+    /// Takes what won; it is trained on all rows for as many steps as were best.
+    fn choose(&mut self) {
+        let Some(search) = self.search.take() else {
+            return;
+        };
+        self.start.about.training.set("trials", &search.trials);
+        if let Some((preset, stop_after)) = search.winner() {
+            self.chosen = preset;
+            self.stop_after = stop_after.filter(|_| self.validation.is_none());
+        }
+    }
 }
 
-/// Trees with the clusters of every class beside them.
-fn beside_clusters(
-    mut trees: Model,
-    data: &Data<'_>,
-    together: &Together,
-    settings: &Settings,
-) -> Result<Model> {
-    trees.about.training.set("clusters", together.leaves);
-    trees.about.training.set("finish", &together.settings);
-    let clusters = class_clusters(&trees, data, &together.leaves, settings.seed)?;
-    Model::mixture(vec![trees, clusters])
+/// Models side by side; one alone stays as it is.
+fn side_by_side(mut models: Vec<Model>) -> Result<Model> {
+    match models.pop() {
+        Some(only) if models.is_empty() => Ok(only),
+        last => {
+            models.extend(last);
+            Model::mixture(models)
+        }
+    }
 }

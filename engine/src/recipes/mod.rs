@@ -3,13 +3,16 @@
 //! Uses: `training` and all below it.
 
 mod column_order;
+mod chow_liu;
 mod presets;
 pub mod tables;
+mod densities;
 pub mod images;
+mod search;
 mod fit_in_progress;
 mod fit;
 
 pub use column_order::order_columns;
 pub use fit::{Fit, fit};
-pub use fit_in_progress::{FitProgress, Fitting};
+pub use fit_in_progress::{FitProgress, Fitting, Part};
 pub use presets::{PRESETS, Preset, preset};

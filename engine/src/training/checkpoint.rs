@@ -128,7 +128,7 @@ impl<'a> Trainer<'a> {
 
     /// Goes on where a checkpoint stopped: to the same bits, if the data are the same.
     pub fn resume(mut checkpoint: Checkpoint, data: Data<'a>) -> Result<Self> {
-        data.check(checkpoint.model())?;
+        data.check(&checkpoint.model().structure)?;
         let (weights, first) = (checkpoint.take("weights")?, checkpoint.take("first")?);
         let second = checkpoint.take("second")?;
         let best = checkpoint.state.best_step.map(|_| checkpoint.take("best"));

@@ -48,7 +48,7 @@ pub fn class_clusters(
     start: &LeafStart,
     seed: u64,
 ) -> Result<Model> {
-    data.check(like)?;
+    data.check(&like.structure)?;
     let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
     let labelled = data.labels.iter().filter(|&&label| label >= 0).count();
     let each = (labelled / (ROWS * classes)).clamp(1, MOST);

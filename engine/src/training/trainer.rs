@@ -131,19 +131,19 @@ impl<'a> Trainer<'a> {
         scaling.check(structure.width())?;
         let mut model = Model::random(structure, settings.spread, settings.seed);
         model.scaling = scaling;
-        data.check(&model)?;
+        data.check(&model.structure)?;
         match prior {
             Some(prior) => model.set_prior(prior)?,
             None => set_prior(&mut model, &settings.prior, &data)?,
         }
-        start_leaves(&mut model, data.values, &settings.leaves, settings.seed);
+        start_leaves(&mut model, &data.values, &settings.leaves, settings.seed);
         Self::assemble(model, settings, data)
     }
 
     /// Goes on from a model as it is, with fresh memory: fine-tuning.
     pub fn from_model(model: Model, settings: Settings, data: Data<'a>) -> Result<Self> {
         model.check()?;
-        data.check(&model)?;
+        data.check(&model.structure)?;
         Self::assemble(model, settings, Arc::new(data))
     }
 
@@ -207,14 +207,14 @@ impl<'a> Trainer<'a> {
 
     /// Learns from other rows from the next step on.
     pub fn set_data(&mut self, data: Data<'a>) -> Result<()> {
-        data.check(&self.model)?;
+        data.check(&self.model.structure)?;
         self.data = Arc::new(data);
         Ok(())
     }
 
     /// Scores these rows now and then; the trained model is the best on them.
     pub fn validate_on(&mut self, data: Data<'a>) -> Result<()> {
-        data.check(&self.model)?;
+        data.check(&self.model.structure)?;
         self.validation = Some(Arc::new(data));
         Ok(())
     }

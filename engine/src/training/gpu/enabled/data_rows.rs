@@ -48,7 +48,7 @@ impl DataRows {
     /// values.
     pub fn keep_all(&mut self, gpu: &mut Gpu, data: &Data<'_>, max_bytes: usize) -> Result<()> {
         self.forget();
-        let coded = codes(data.values);
+        let coded = codes(&data.values);
         let bytes_per_value = if coded.is_some() { 1 } else { 4 };
         let all =
             bytes_per_value * data.values.len() + (data.labels.len() + data.weights.len()) * 8;
@@ -56,13 +56,13 @@ impl DataRows {
             return Ok(()); // they will be sent as they are needed
         }
         let labels = upload_some(gpu, &data.labels)?;
-        let weights = upload_some(gpu, data.weights)?;
+        let weights = upload_some(gpu, &data.weights)?;
         let (values, codes) = match coded {
             Some((bytes, table)) => {
                 gpu.send(self.codes, &table)?;
                 (gpu.upload(&bytes)?.at, self.codes.at)
             }
-            None => (gpu.upload(data.values)?.at, 0),
+            None => (gpu.upload(&data.values[..])?.at, 0),
         };
         self.resident = Some(RowAddresses {
             values,

@@ -1,0 +1,168 @@
+//! What suits the density of a table: several ways to learn it, of which rows that are held out choose one.
+//!
+//! No single way is best everywhere. Which columns share a leaf and which nodes meet first decides, and that differs
+//! from table to table: where all columns hang together a little (ratings), single columns in wide windows win; where
+//! some depend on each other strongly (census answers), clusters of a Chow–Liu tree do; where there is little but
+//! neighbours (a strand of DNA), small clusters and few channels.
+
+use crate::error::Result;
+use crate::recipes::chow_liu::{closest, clusters, mean, tree_order};
+use crate::recipes::column_order::{Shared, dependences, pair_order};
+use crate::recipes::presets::Preset;
+use crate::recipes::tables::{ColumnPlan, standardise};
+use crate::structure::Kind;
+use crate::training::leaf_init::LeafStart;
+use crate::training::optimizer::Schedule;
+use crate::training::settings::Settings;
+
+/// Steps of a trial.
+pub(crate) const TRIAL_STEPS: usize = 500;
+
+/// The order in which clusters of columns meet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The most dependent are paired first.
+    Pairs,
+    /// Neighbours in the Chow–Liu tree stay together.
+    Tree,
+}
+
+/// A way to learn a density.
+struct Way {
+    largest_cluster: usize, // columns that may share a leaf
+    order: Order,
+    window: usize,
+    components: usize,
+    channels: &'static [usize],
+    spread: f64,
+    penalty: f64,
+    drop_inputs: f64,
+}
+
+/// Chosen on the validation files of nine binary sets (`docs/benchmarks.md`). The floor of the variances was chosen on
+/// eight tables of numbers for the error of imputed values: likelihood alone would make it as small as it may be wherever
+/// values repeat.
+const WAYS: [Way; 4] = [
+    Way {
+        largest_cluster: 1,
+        order: Order::Pairs,
+        window: 8,
+        components: 8,
+        channels: &[64],
+        spread: 1.0,
+        penalty: 1e-3,
+        drop_inputs: 0.0,
+    },
+    Way {
+        largest_cluster: 6,
+        order: Order::Tree,
+        window: 4,
+        components: 24,
+        channels: &[64],
+        spread: 2.0,
+        penalty: 1e-3,
+        drop_inputs: 0.0,
+    },
+    Way {
+        largest_cluster: 6,
+        order: Order::Pairs,
+        window: 4,
+        components: 24,
+        channels: &[64],
+        spread: 2.0,
+        penalty: 1e-3,
+        drop_inputs: 0.0,
+    },
+    Way {
+        largest_cluster: 3,
+        order: Order::Tree,
+        window: 2,
+        components: 8,
+        channels: &[8, 12],
+        spread: 1.0,
+        penalty: 0.0,
+        drop_inputs: 0.2,
+    },
+];
+
+/// Sizes that take the place of those of every way.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sizes {
+    pub components: Option<usize>,
+    pub channels: Option<usize>,
+}
+
+/// The ways to learn the density of (n, kinds) values, each with settings for a trial; the first suits most tables.
+pub(crate) fn candidates(kinds: &[Kind], values: &[f32], sizes: Sizes) -> Result<Vec<Preset>> {
+    let shared = dependences(kinds, values);
+    let scaling = standardise(kinds, values);
+    let mut found: Vec<Preset> = Vec::new();
+    for way in &WAYS {
+        let plan = way.plan(kinds.len(), shared.as_ref(), sizes);
+        let structure = plan.structure(kinds, values, 1)?;
+        if found.iter().all(|other| other.structure != structure) {
+            found.push(Preset {
+                structure,
+                settings: way.settings(),
+                scaling: scaling.clone(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+impl Way {
+    fn plan(&self, width: usize, shared: Option<&Shared>, sizes: Sizes) -> ColumnPlan {
+        let single = || (0..width as u32).map(|column| vec![column]).collect();
+        let channels = sizes.channels.map(|channels| vec![channels]);
+        ColumnPlan {
+            components: sizes.components.unwrap_or(self.components),
+            channels: channels.unwrap_or_else(|| self.channels.to_vec()),
+            window: self.window,
+            groups: Some(shared.map_or_else(single, |shared| self.groups(shared))),
+        }
+    }
+
+    /// The clusters of columns in the order in which they meet.
+    fn groups(&self, shared: &Shared) -> Vec<Vec<u32>> {
+        let groups = clusters(shared, self.largest_cluster);
+        let order = match self.order {
+            Order::Pairs => pair_order(mean(shared, &groups)),
+            Order::Tree => tree_order(&closest(shared, &groups)),
+        };
+        let at = |place: u32| groups[place as usize].clone();
+        order.into_iter().map(at).collect()
+    }
+
+    /// Settings of a trial.
+    fn settings(&self) -> Settings {
+        Settings {
+            steps: TRIAL_STEPS,
+            batch: 256,
+            rate: 0.05,
+            schedule: Schedule::Cosine,
+            generative: 1.0,
+            penalty: self.penalty,
+            drop_inputs: self.drop_inputs,
+            spread: self.spread,
+            leaf_rate: 1.0,
+            leaves: LeafStart {
+                floor: 0.04,
+                ..LeafStart::default()
+            },
+            validate_every: TRIAL_STEPS / 10,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Steps of the longer trial of the best way.
+pub(crate) fn long_steps(rows: usize, batch: usize) -> usize {
+    const EPOCHS: usize = 30;
+    (EPOCHS * rows / batch.max(1)).clamp(2_000, 20_000)
+}
+
+/// How many trees are trained apart and put side by side: four of them are worth 0.1 to 0.6 nats on all nine sets.
+pub(crate) fn trees(rows: usize) -> usize {
+    if rows < 200_000 { 4 } else { 2 }
+}
