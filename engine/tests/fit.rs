@@ -1,11 +1,12 @@
 //! The recipe: what it trains, that it can be watched and broken off, and what it refuses.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use sumout::random::{Purpose, Stream};
-use sumout::recipes::Fit;
 use sumout::recipes::images::ImageShape;
 use sumout::recipes::tables::{ColumnPlan, settings, standardise};
-use sumout::training::Data;
+use sumout::recipes::{Fit, Fitting};
+use sumout::training::{Checkpoint, Data};
 use sumout::{Kind, Predictor, Rows, Settings, Trainer};
 
 /// Two classes of three columns with holes: two numbers apart by class, and a category that hints at it.
@@ -219,7 +220,7 @@ fn what_cannot_be_fitted_is_refused() {
     assert_eq!(error, "expected at least one row, got none");
     let error = small().settings("fast").unwrap_err().to_string();
     assert_eq!(error, "settings: expected a map, got \"fast\"");
-    let unknown = std::collections::BTreeMap::from([("speed", 1)]);
+    let unknown = BTreeMap::from([("speed", 1)]);
     let error = small()
         .settings(unknown)
         .unwrap()
@@ -316,4 +317,52 @@ fn rows_are_held_out_to_choose_by_and_then_learned_from() {
         .get("settings")
         .unwrap();
     assert_eq!(given.steps, 20);
+}
+
+/// Runs to the end, but goes through the bytes of a checkpoint every `every` steps.
+fn through_checkpoints<'a>(fit: Fit, data: &Data<'a>, every: usize) -> sumout::Model {
+    let mut fitting = fit.start(data.clone()).unwrap();
+    loop {
+        let stop = |progress: &sumout::recipes::FitProgress| match progress.step % every {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        fitting.run_with(stop).unwrap();
+        if fitting.is_done() {
+            return fitting.into_model().unwrap();
+        }
+        let checkpoint = Checkpoint::from_bytes(&fitting.checkpoint().unwrap()).unwrap();
+        fitting = Fitting::resume(checkpoint, data.clone(), None).unwrap();
+    }
+}
+
+#[test]
+fn a_fit_goes_on_from_a_checkpoint_of_any_part_to_the_same_bits() {
+    let (values, labels) = table(120);
+    let data = Data::new(Rows::new(&values, 3).unwrap(), &labels);
+    let whole = small().start(data.clone()).unwrap().into_model().unwrap();
+    assert_eq!(through_checkpoints(small(), &data, 7), whole);
+    let fit = || {
+        Fit::new()
+            .kinds(&KINDS)
+            .seed(5)
+            .trees(2)
+            .settings(BTreeMap::from([("batch", 8)]))
+            .unwrap()
+    };
+    let data = Data::new(Rows::new(&values, 3).unwrap(), &[]);
+    let whole = fit().start(data.clone()).unwrap().into_model().unwrap();
+    assert!(whole.about.training.has("trials"));
+    assert_eq!(through_checkpoints(fit(), &data, 61), whole);
+    // The checkpoint of a trainer alone, as older programs wrote it.
+    let (values, _) = sorted((values, labels));
+    let data = Data::new(Rows::new(&values, 3).unwrap(), &[]);
+    let mut alone = small().trainer(data.clone()).unwrap();
+    alone.advance().unwrap();
+    let checkpoint = Checkpoint::from_bytes(&alone.checkpoint().unwrap()).unwrap();
+    let resumed = Fitting::resume(checkpoint, data, None).unwrap();
+    assert_eq!(
+        resumed.into_model().unwrap().weights,
+        alone.train().unwrap().weights
+    );
 }

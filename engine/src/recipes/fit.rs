@@ -54,7 +54,8 @@ pub fn fit(rows: Rows<'_>, labels: &[Option<usize>]) -> Result<Model> {
 }
 
 /// How to fit a model: what is left out is chosen to suit the data.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Fit {
     kinds: Option<Vec<Kind>>,
     image: Option<ImageShape>,
@@ -67,7 +68,9 @@ pub struct Fit {
     held_out: Option<f64>,
     changes: Map<String, Value>,
     about: About,
+    #[serde(skip)]
     device: Device,
+    #[serde(skip)]
     precision: Precision,
 }
 
@@ -222,7 +225,10 @@ impl Fit {
         if let Some(steps) = self.given_steps() {
             chosen.settings.steps = steps;
         }
+        let wrong = |error: serde_json::Error| Error::Settings(error.to_string());
+        let options = serde_json::to_value(&self).map_err(wrong)?;
         let mut fitting = Fitting::new(self.given(), chosen, Arc::new(data));
+        fitting.options = options;
         (fitting.search, fitting.finish, fitting.trees) = (search, finish, trees);
         Ok(fitting)
     }
@@ -320,10 +326,10 @@ impl Fit {
     }
 
     /// What every tree is given.
-    fn given(self) -> Start {
+    fn given(&self) -> Start {
         Start {
-            prior: self.prior,
-            about: self.about,
+            prior: self.prior.clone(),
+            about: self.about.clone(),
             device: self.device,
             precision: self.precision,
         }

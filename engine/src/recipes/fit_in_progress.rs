@@ -6,12 +6,14 @@ use crate::model::{About, Model};
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Search, is_past_its_best};
 use crate::recipes::tables;
+use crate::structure::Structure;
 use crate::training::class_clusters::class_clusters;
 use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
 use crate::training::loss::Loss;
 use crate::training::settings::Settings;
 use crate::training::trainer::{Progress, Trainer};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -80,6 +82,7 @@ pub struct FitProgress {
 
 /// A fit under way.
 pub struct Fitting<'a> {
+    pub(crate) options: Value, // what the caller asked for
     pub(crate) start: Start,
     pub(crate) search: Option<Search<'a>>, // until its trials are done
     pub(crate) chosen: Preset,             // a guess until then
@@ -89,15 +92,17 @@ pub struct Fitting<'a> {
     pub(crate) data: Arc<Data<'a>>,
     pub(crate) validation: Option<Arc<Data<'a>>>, // given by the caller
     pub(crate) steps_done: usize,                 // of the parts that are done
-    pub(crate) models: Vec<Model>,                // trees that are trained
-    pub(crate) trainer: Option<Trainer<'a>>,      // of the part that comes or is under way
-    pub(crate) model: Option<Model>,              // at the end
+    pub(crate) trees_done: usize,
+    pub(crate) models: Vec<Model>,           // the trees that are done
+    pub(crate) trainer: Option<Trainer<'a>>, // of the part that comes or is under way
+    pub(crate) model: Option<Model>,         // at the end
 }
 
 impl<'a> Fitting<'a> {
     /// A fit of one tree, without more.
     pub(crate) fn new(start: Start, chosen: Preset, data: Arc<Data<'a>>) -> Self {
         Self {
+            options: Value::Null,
             start,
             search: None,
             chosen,
@@ -107,6 +112,7 @@ impl<'a> Fitting<'a> {
             data,
             validation: None,
             steps_done: 0,
+            trees_done: 0,
             models: Vec::new(),
             trainer: None,
             model: None,
@@ -126,6 +132,38 @@ impl<'a> Fitting<'a> {
         let trainer = Trainer::assemble(model, settings, fitting.data.clone())?;
         fitting.trainer = Some(trainer);
         Ok(fitting)
+    }
+
+    /// Validates on these rows in place of some that are held out; every tree is the best of its steps on them.
+    pub fn validate_on(&mut self, data: Data<'a>) -> Result<()> {
+        data.check(&self.chosen.structure)?;
+        let data = Arc::new(data);
+        if let Some(search) = &mut self.search {
+            (search.train, search.held_out) = (self.data.clone(), data.clone());
+        }
+        self.validation = Some(data);
+        Ok(())
+    }
+
+    /// The settings of a tree; a guess until the trials are done.
+    pub fn settings(&self) -> &Settings {
+        &self.chosen.settings
+    }
+
+    /// The blueprint of a tree; a guess until the trials are done.
+    pub fn structure(&self) -> &Structure {
+        &self.chosen.structure
+    }
+
+    /// How many trees are trained.
+    pub fn trees(&self) -> usize {
+        self.trees
+    }
+
+    /// Steps done so far.
+    pub fn steps_done(&self) -> usize {
+        let now = self.trainer.as_ref().map_or(0, Trainer::steps_done);
+        self.steps_done + now
     }
 
     /// Goes on to the end, or until `report`, which is called after each step, breaks off.
@@ -203,7 +241,7 @@ impl<'a> Fitting<'a> {
         let now = match (&self.trainer, &self.search) {
             (Some(trainer), _) => self.last_step(trainer),
             (None, Some(search)) => search.next().map_or(0, |(_, next)| next.settings.steps),
-            (None, None) if self.models.len() < self.trees => self.tree_steps(),
+            (None, None) if self.trees_done < self.trees => self.tree_steps(),
             (None, None) => self.together().map_or(0, |settings| settings.steps),
         };
         all.saturating_add(now)
@@ -230,9 +268,9 @@ impl<'a> Fitting<'a> {
                 of: search.candidates.len() + long,
             };
         }
-        if self.models.len() < self.trees {
+        if self.trees_done < self.trees {
             return Part::Tree {
-                number: self.models.len() + 1,
+                number: self.trees_done + 1,
                 of: self.trees,
             };
         }
@@ -242,7 +280,7 @@ impl<'a> Fitting<'a> {
     /// The step after which the part under way ends.
     fn last_step(&self, trainer: &Trainer<'_>) -> usize {
         let steps = trainer.settings().steps;
-        let is_tree = self.search.is_none() && self.models.len() < self.trees;
+        let is_tree = self.search.is_none() && self.trees_done < self.trees;
         self.stop_after.filter(|_| is_tree).unwrap_or(steps)
     }
 
@@ -260,8 +298,8 @@ impl<'a> Fitting<'a> {
             let trials = search.steps_left().saturating_sub(now);
             return trials.saturating_add(all_trees).saturating_add(together);
         }
-        if self.models.len() < self.trees {
-            let trees = self.trees - self.models.len() - 1;
+        if self.trees_done < self.trees {
+            let trees = self.trees - self.trees_done - 1;
             return trees
                 .saturating_mul(self.tree_steps())
                 .saturating_add(together);
@@ -292,21 +330,23 @@ impl<'a> Fitting<'a> {
             settings,
             scaling,
         } = preset;
-        let settings = Settings {
-            seed: settings.seed + tree as u64,
-            ..settings
-        };
+        let settings = of_tree(settings, tree);
+        let (prior, about) = (self.start.prior.as_deref(), self.about(&settings));
+        let mut trainer = Trainer::begin(structure, scaling, settings, prior, data)?;
+        trainer.set_about(about);
+        Ok(trainer)
+    }
+
+    /// The names and notes of a tree.
+    pub(crate) fn about(&self, settings: &Settings) -> About {
         let mut about = self.start.about.clone();
         if !about.training.has("program") {
             let program = concat!("sumout ", env!("CARGO_PKG_VERSION"));
             about.training.set("program", program);
         }
         about.training.set("rows", self.data.len());
-        about.training.set("settings", &settings);
-        let prior = self.start.prior.as_deref();
-        let mut trainer = Trainer::begin(structure, scaling, settings, prior, data)?;
-        trainer.set_about(about);
-        Ok(trainer)
+        about.training.set("settings", settings);
+        about
     }
 
     /// The run of the next part.
@@ -317,8 +357,8 @@ impl<'a> Fitting<'a> {
             trainer.validation = Some(held_out);
             return Ok(trainer);
         }
-        let mut trainer = if self.models.len() < self.trees {
-            self.tree(self.chosen.clone(), self.models.len(), self.data.clone())?
+        let mut trainer = if self.trees_done < self.trees {
+            self.tree(self.chosen.clone(), self.trees_done, self.data.clone())?
         } else {
             self.all_together()?
         };
@@ -327,7 +367,7 @@ impl<'a> Fitting<'a> {
     }
 
     /// The rows of a trial, and those that score it.
-    fn search_rows(&self) -> (Arc<Data<'a>>, Arc<Data<'a>>) {
+    pub(crate) fn search_rows(&self) -> (Arc<Data<'a>>, Arc<Data<'a>>) {
         match &self.search {
             Some(search) => (search.train.clone(), search.held_out.clone()),
             None => (self.data.clone(), self.data.clone()),
@@ -361,19 +401,20 @@ impl<'a> Fitting<'a> {
             return Ok(());
         }
         let model = trainer.into_model();
-        if self.models.len() == self.trees {
+        if self.trees_done == self.trees {
             self.model = Some(model);
             return Ok(());
         }
         self.models.push(model);
-        if self.models.len() == self.trees && matches!(self.finish, Finish::Trees) {
+        self.trees_done += 1;
+        if self.trees_done == self.trees && matches!(self.finish, Finish::Trees) {
             self.model = Some(side_by_side(std::mem::take(&mut self.models))?);
         }
         Ok(())
     }
 
     /// Takes what won; it is trained on all rows for as many steps as were best.
-    fn choose(&mut self) {
+    pub(crate) fn choose(&mut self) {
         let Some(search) = self.search.take() else {
             return;
         };
@@ -382,6 +423,14 @@ impl<'a> Fitting<'a> {
             self.chosen = preset;
             self.stop_after = stop_after.filter(|_| self.validation.is_none());
         }
+    }
+}
+
+/// The settings of a tree: each has a seed of its own.
+pub(crate) fn of_tree(settings: Settings, tree: usize) -> Settings {
+    Settings {
+        seed: settings.seed + tree as u64,
+        ..settings
     }
 }
 

@@ -10,9 +10,10 @@
 use crate::model::Scaling;
 use crate::structure::{ImageSpec, LevelSpec, Sharing};
 use crate::training::settings::Settings;
+use serde::{Deserialize, Serialize};
 
 /// The size of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
     /// Rows of pixels.
     pub height: usize,

@@ -11,6 +11,7 @@ pub mod images;
 mod search;
 mod fit_in_progress;
 mod fit;
+mod fit_checkpoint;
 
 pub use column_order::order_columns;
 pub use fit::{Fit, fit};

@@ -5,9 +5,10 @@ use crate::model::Scaling;
 use crate::structure::{ImageSpec, LevelSpec, Sharing, Structure};
 use crate::training::optimizer::{Rule, Schedule};
 use crate::training::settings::Settings;
+use serde::{Deserialize, Serialize};
 
 /// A structure with the settings to train it and the scaling of its data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Preset {
     /// The blueprint.
     pub structure: Structure,

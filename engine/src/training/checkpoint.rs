@@ -29,6 +29,7 @@ use crate::training::optimizer::Moments;
 use crate::training::settings::Settings;
 use crate::training::trainer::{Best, Memory, Trainer, with_simplexes};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ struct State {
     step: usize,
     recomputed: usize,
     best_step: Option<usize>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    fit: Value, // of a fit of several parts: which are done
 }
 
 /// A training run that was stopped.
@@ -72,8 +75,13 @@ impl Checkpoint {
         &self.state.settings
     }
 
+    /// What a fit of several parts says about those that are done.
+    pub(crate) fn fit(&self) -> &Value {
+        &self.state.fit
+    }
+
     /// Numbers of the state, by name.
-    fn take(&mut self, name: &str) -> Result<Vec<f32>> {
+    pub(crate) fn take(&mut self, name: &str) -> Result<Vec<f32>> {
         let missing = || Error::ModelFile(format!("training state: '{name}' is not there"));
         self.parts.tensors.remove(name).ok_or_else(missing)
     }
@@ -82,14 +90,23 @@ impl Checkpoint {
 impl<'a> Trainer<'a> {
     /// The run as it stands.
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
+        self.checkpoint_with(Value::Null, BTreeMap::new())
+    }
+
+    /// The same with what a fit of several parts has done.
+    pub(crate) fn checkpoint_with(
+        &self,
+        fit: Value,
+        mut tensors: BTreeMap<String, Vec<f32>>,
+    ) -> Result<Vec<u8>> {
         let best_step = self.best.as_ref().map(|best| best.step);
         let state = State {
             settings: self.settings.clone(),
             step: self.step,
             recomputed: self.recomputed,
             best_step,
+            fit,
         };
-        let mut tensors = BTreeMap::new();
         let fetched = self.fetched()?;
         let (prepared, memory, leaves) = match &fetched {
             Some((prepared, memory, weights)) => (prepared, memory, weights),
@@ -127,7 +144,11 @@ impl<'a> Trainer<'a> {
     }
 
     /// Goes on where a checkpoint stopped: to the same bits, if the data are the same.
-    pub fn resume(mut checkpoint: Checkpoint, data: Data<'a>) -> Result<Self> {
+    pub fn resume(checkpoint: Checkpoint, data: Data<'a>) -> Result<Self> {
+        Self::resume_shared(checkpoint, Arc::new(data))
+    }
+
+    pub(crate) fn resume_shared(mut checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
         data.check(&checkpoint.model().structure)?;
         let (weights, first) = (checkpoint.take("weights")?, checkpoint.take("first")?);
         let second = checkpoint.take("second")?;
@@ -136,7 +157,7 @@ impl<'a> Trainer<'a> {
         let Checkpoint { parts, state } = checkpoint;
         let score = parts.doubles.get("best_score");
         let score = score.and_then(|score| score.first().copied());
-        let mut trainer = Self::assemble(parts.model, state.settings, Arc::new(data))?;
+        let mut trainer = Self::assemble(parts.model, state.settings, data)?;
         set_weights(&mut trainer.prepared, &weights)?;
         fill(trainer.memory.all_mut().flat_map(|m| &mut m.first), &first)?;
         fill(
@@ -213,14 +234,14 @@ impl Memory {
 }
 
 /// Every free parameter, in the order of [`weight_slots`].
-fn all_weights(weights: &Weights) -> Vec<f32> {
+pub(crate) fn all_weights(weights: &Weights) -> Vec<f32> {
     weight_slots(&mut weights.clone())
         .map(|slot| *slot)
         .collect()
 }
 
 /// The places of all free parameters.
-fn weight_slots(weights: &mut Weights) -> impl Iterator<Item = &mut f32> {
+pub(crate) fn weight_slots(weights: &mut Weights) -> impl Iterator<Item = &mut f32> {
     let trees = weights.trees.iter_mut().flat_map(|tree| {
         let leaves = tree
             .families
@@ -232,7 +253,7 @@ fn weight_slots(weights: &mut Weights) -> impl Iterator<Item = &mut f32> {
     trees.chain(&mut weights.classes.logits)
 }
 
-fn fill<'a>(slots: impl Iterator<Item = &'a mut f32>, numbers: &[f32]) -> Result<()> {
+pub(crate) fn fill<'a>(slots: impl Iterator<Item = &'a mut f32>, numbers: &[f32]) -> Result<()> {
     let mut numbers = numbers.iter();
     for slot in slots {
         *slot = *numbers

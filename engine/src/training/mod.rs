@@ -17,7 +17,7 @@ mod gpu;
 pub(crate) mod trainer;
 mod trainer_step;
 mod trainer_on_gpu;
-mod checkpoint;
+pub(crate) mod checkpoint;
 
 pub use checkpoint::Checkpoint;
 pub use class_clusters::class_clusters;

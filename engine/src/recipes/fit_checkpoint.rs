@@ -1,0 +1,158 @@
+//! A fit as bytes: stopped at any step of any part, it goes on to the same bits.
+//!
+//! A checkpoint is that of the part under way ([`Checkpoint`]). With it go the options, the trials that are done and the
+//! weights of the trees that are done; all else follows from the data.
+
+use crate::device::{Device, Precision};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::recipes::fit::Fit;
+use crate::recipes::fit_in_progress::{Fitting, Start, of_tree};
+use crate::recipes::presets::Preset;
+use crate::recipes::search::Trial;
+use crate::training::checkpoint::{Checkpoint, all_weights, fill, weight_slots};
+use crate::training::data::Data;
+use crate::training::trainer::Trainer;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The parts that are done.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Done {
+    options: Value,
+    trials: Vec<Trial>,
+    chosen: bool,
+    trees: usize,
+    steps: usize,
+}
+
+fn wrong(error: impl ToString) -> Error {
+    Error::ModelFile(format!("state of the fit: {}", error.to_string()))
+}
+
+/// The name of a trained tree's weights.
+fn name_of(tree: usize) -> String {
+    format!("tree.{tree}")
+}
+
+impl<'a> Fitting<'a> {
+    /// The fit as it stands between two runs.
+    pub fn checkpoint(&mut self) -> Result<Vec<u8>> {
+        self.prepare()?;
+        let trainer = self.trainer.as_ref();
+        let trainer =
+            trainer.ok_or_else(|| wrong("it is done, and nothing is left to go on with"))?;
+        if self.options.is_null() {
+            return trainer.checkpoint(); // of a model that learns more rows
+        }
+        let trials = self.search.as_ref().map(|search| search.trials.clone());
+        let done = Done {
+            options: self.options.clone(),
+            chosen: trials.is_none(),
+            trials: trials.unwrap_or_else(|| self.noted_trials()),
+            trees: self.trees_done,
+            steps: self.steps_done,
+        };
+        // Once all are trained together, the trees apart are no longer needed.
+        let apart = self.models.iter().filter(|_| self.trees_done < self.trees);
+        let weights = |(tree, model): (usize, &Model)| (name_of(tree), all_weights(&model.weights));
+        let tensors: BTreeMap<String, Vec<f32>> = apart.enumerate().map(weights).collect();
+        trainer.checkpoint_with(serde_json::to_value(done).map_err(wrong)?, tensors)
+    }
+
+    fn noted_trials(&self) -> Vec<Trial> {
+        self.start.about.training.get("trials").unwrap_or_default()
+    }
+
+    /// Goes on where a checkpoint stopped: to the same bits, if the rows are the same.
+    pub fn resume(
+        checkpoint: Checkpoint,
+        data: Data<'a>,
+        validation: Option<Data<'a>>,
+    ) -> Result<Self> {
+        if checkpoint.fit().is_null() {
+            return Self::resume_one(checkpoint, data, validation);
+        }
+        let done: Done = serde_json::from_value(checkpoint.fit().clone()).map_err(wrong)?;
+        let fit: Fit = serde_json::from_value(done.options).map_err(wrong)?;
+        let mut fitting = fit.start(data)?;
+        if let Some(validation) = validation {
+            fitting.validate_on(validation)?;
+        }
+        if let Some(search) = &mut fitting.search {
+            search.trials = done.trials;
+        }
+        if done.chosen {
+            fitting.choose();
+        }
+        if done.trees > fitting.trees {
+            return Err(wrong("more trees are done than there are"));
+        }
+        (fitting.trees_done, fitting.steps_done) = (done.trees, done.steps);
+        fitting.resume_part(checkpoint)?;
+        Ok(fitting)
+    }
+
+    /// The trees that are done, and the part under way.
+    fn resume_part(&mut self, mut checkpoint: Checkpoint) -> Result<()> {
+        if self.trees_done < self.trees {
+            for tree in 0..self.trees_done {
+                let mut model = checkpoint.model().clone();
+                fill(
+                    weight_slots(&mut model.weights),
+                    &checkpoint.take(&name_of(tree))?,
+                )?;
+                model.about = self.about(&of_tree(self.chosen.settings.clone(), tree));
+                model.check()?;
+                self.models.push(model);
+            }
+        }
+        let (data, validation) = match &self.search {
+            Some(_) => {
+                let (train, held_out) = self.search_rows();
+                (train, Some(held_out))
+            }
+            None => (self.data.clone(), self.validation.clone()),
+        };
+        let mut trainer = Trainer::resume_shared(checkpoint, data)?;
+        trainer.validation = validation;
+        self.trainer = Some(trainer);
+        Ok(())
+    }
+
+    /// A run of one model, as older programs wrote it.
+    fn resume_one(
+        checkpoint: Checkpoint,
+        data: Data<'a>,
+        validation: Option<Data<'a>>,
+    ) -> Result<Self> {
+        let model = checkpoint.model();
+        let chosen = Preset {
+            structure: model.structure.clone(),
+            scaling: model.scaling.clone(),
+            settings: checkpoint.settings().clone(),
+        };
+        let start = Start {
+            prior: None,
+            about: model.about.clone(),
+            device: Device::Cpu,
+            precision: Precision::Tf32,
+        };
+        let mut fitting = Self::new(start, chosen, Arc::new(data));
+        fitting.validation = validation.map(Arc::new);
+        fitting.resume_part(checkpoint)?;
+        Ok(fitting)
+    }
+
+    /// What computes from here on, and how a GPU multiplies.
+    pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
+        (self.start.device, self.start.precision) = (device, precision);
+        match &mut self.trainer {
+            Some(trainer) => trainer.use_device(device, precision),
+            None => Ok(()),
+        }
+    }
+}
