@@ -345,3 +345,68 @@ fn columns_by_any_name() {
     assert_eq!(folder.run(asked).code, 2);
     assert_eq!(folder.run(&format!("{asked} --unseen missing")).code, 0);
 }
+
+/// Rows with the word None for houses without a garage.
+fn garages(rows: usize) -> String {
+    let row = |i: usize| format!("{},{}\n", i * 7 % 11, ["Ex", "Gd", "None"][i % 3]);
+    format!("area,garage\n{}", (0..rows).map(row).collect::<String>())
+}
+
+#[test]
+fn a_category_that_is_called_none() {
+    let folder = Folder::new();
+    folder.write("houses.csv", &garages(60));
+    let train = "train --data houses.csv --steps 20 --out a.sumout";
+    let as_class = format!("{train} --target garage");
+    for line in [train, &as_class] {
+        let said = folder.run(line).stderr;
+        let expected = "column 'garage': 'None' stands beside other words and is read as missing, \
+                        in 20 of 60 cells; --no-default-na garage makes it a word";
+        assert!(said.contains(expected), "{said}");
+    }
+    for option in ["--no-default-na garage", "--no-default-na"] {
+        let run = folder.run(&format!("{train} {option}"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{option}");
+        let filled = folder.run("impute a.sumout --data houses.csv");
+        assert_eq!(filled.stdout, garages(60), "the model remembers");
+        assert!(
+            folder
+                .run(&format!("{as_class} {option}"))
+                .stdout
+                .contains("3 classes")
+        );
+        let classes = folder.run("predict a.sumout --data houses.csv").stdout;
+        assert!(classes.starts_with("class,p_Ex,p_Gd,p_None,"), "{classes}");
+        let scored = folder
+            .run("evaluate a.sumout --data houses.csv --json")
+            .stdout;
+        assert!(scored.contains("\"labelled\": 60"), "{scored}");
+    }
+    let wrong = folder.run(&format!("{train} --no-default-na garden"));
+    assert!(wrong.code == 2 && wrong.stderr.contains("expected a column 'garden'"));
+}
+
+#[test]
+fn a_label_that_is_called_none() {
+    let folder = Folder::new();
+    let labels: String = garages(60)
+        .lines()
+        .skip(1)
+        .map(|l| l[l.find(',').unwrap() + 1..].to_owned() + "\n")
+        .collect();
+    folder.write("houses.csv", &garages(60));
+    folder.write("labels.csv", &format!("garage\n{labels}"));
+    let train =
+        "train --data houses.csv --ignore garage --labels labels.csv --steps 5 --out a.sumout";
+    let said = folder.run(train).stderr;
+    assert!(
+        said.contains("labels.csv, column 'garage': 'None' stands beside"),
+        "{said}"
+    );
+    let run = folder.run(&format!("{train} --no-default-na"));
+    assert!(run.stdout.contains("3 classes"), "{}", run.stdout);
+    let scored = folder
+        .run("evaluate a.sumout --data houses.csv --labels labels.csv --json")
+        .stdout;
+    assert!(scored.contains("\"labelled\": 60"), "{scored}");
+}

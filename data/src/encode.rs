@@ -11,7 +11,7 @@
 //! # Ok::<(), sumout_data::Error>(())
 //! ```
 
-use crate::cells::{Cell, MissingTexts, Records, Written, has_comma};
+use crate::cells::{Cell, MissingTexts, Records, Written, has_comma, is_default_na};
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::findings::{Finding, FindingKind};
 use crate::layout::{Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of};
@@ -61,8 +61,9 @@ pub struct Encoder {
     takes: Vec<Takes>,
     classes: CodesOfNames,
     target: String,
-    /// What counts as missing.
-    pub missing: MissingTexts,
+    missing: MissingTexts,
+    /// For every column and then the target, whether words such as NA are missing.
+    default_na: Vec<bool>,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
 }
@@ -83,6 +84,7 @@ impl Encoder {
             classes: CodesOfNames::new(&layout.classes),
             target: layout.target.clone().unwrap_or("target".to_owned()),
             missing: MissingTexts::and(&layout.na),
+            default_na: default_na(layout),
             named: !layout.columns.is_empty(),
         }
     }
@@ -148,13 +150,24 @@ impl Encoder {
         value.map_err(|error| error.in_column(&self.names[column]))
     }
 
-    /// The number of a cell as it was written: text such as NA is missing.
-    pub fn written_value(&self, column: usize, cell: Cell<'_>) -> Result<f32> {
-        self.value(column, self.missing.known(cell))
+    /// A cell as it was written, missing if it stands for a hole, as NA does; the target comes after all columns.
+    pub fn known<'a>(&self, column: usize, cell: Cell<'a>) -> Cell<'a> {
+        self.missing.known(cell, self.default_na[column])
     }
 
-    /// The class of a cell; −1 if it is missing. Classes without names are called 0, 1, ….
+    /// The same for a format that has a null: NA is a word.
+    pub fn known_beside_null<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        self.missing.known_beside_null(cell)
+    }
+
+    /// The number of a cell as it was written: text such as NA is missing.
+    pub fn written_value(&self, column: usize, cell: Cell<'_>) -> Result<f32> {
+        self.value(column, self.known(column, cell))
+    }
+
+    /// The class of a cell as it was written; −1 if it is missing. Classes without names are called 0, 1, ….
     pub fn label(&self, cell: Cell<'_>) -> Result<i64> {
+        let cell = self.known(self.width(), cell);
         let Some(text) = cell.category() else {
             return Ok(-1);
         };
@@ -169,6 +182,24 @@ impl Encoder {
         };
         label.map_err(|error| error.in_column(&self.target))
     }
+}
+
+/// For every column and then the target, whether words such as NA are missing: not where the user says so, and not where
+/// they are a category that the model knows.
+fn default_na(layout: &Layout) -> Vec<bool> {
+    let is_hole = |name: &str, known: &[String]| {
+        !layout.no_default_na.covers(name) && !known.iter().any(|name| is_default_na(name))
+    };
+    let of_column = |column: usize| match layout.columns.get(column).map(|column| &column.kind) {
+        Some(ColumnKind::Categorical(names)) => is_hole(&layout.name(column), names),
+        _ => is_hole(&layout.name(column), &[]),
+    };
+    let target = layout.target.as_deref().unwrap_or_default();
+    let of_target = is_hole(target, &layout.classes);
+    (0..layout.width)
+        .map(of_column)
+        .chain([of_target])
+        .collect()
 }
 
 /// A cell as a message shows it.
@@ -214,7 +245,7 @@ impl EncodedRows {
     fn add(&mut self, place: Place<'_>, cells: &[Cell<'_>], kept: Vec<Written>) -> Result<()> {
         let width = self.encoder.width();
         for (column, &cell) in cells[..width].iter().enumerate() {
-            let value = self.encoder.value(column, cell);
+            let value = self.encoder.written_value(column, cell);
             let value = self.lenient(column, value, f32::NAN);
             self.chunk
                 .values
@@ -227,7 +258,8 @@ impl EncodedRows {
                 .map_err(|error| error.at(place))?;
             self.chunk.labels.get_or_insert_default().push(label);
         }
-        let hole = |kept: &KeptColumn| kept.column.is_some_and(|at| cells[at] == Cell::Missing);
+        let is_hole = |at| self.encoder.known(at, cells[at]) == Cell::Missing;
+        let hole = |kept: &KeptColumn| kept.column.is_some_and(is_hole);
         let kept = kept.into_iter().zip(&self.kept);
         let kept = kept.map(|(cell, kept)| if hole(kept) { Written::Missing } else { cell });
         self.chunk.kept.extend(kept);
@@ -321,7 +353,7 @@ mod tests {
     #[test]
     fn cells_become_numbers_or_errors() {
         let encoder = encoder();
-        let value = |column, cell| encoder.value(column, encoder.missing.known(cell));
+        let value = |column, cell| encoder.written_value(column, cell);
         let says = |column, cell| value(column, cell).unwrap_err().to_string();
         assert_eq!(value(0, Cell::Text("-1.5")).unwrap(), -1.5);
         assert_eq!(value(1, Cell::Text("m")).unwrap(), 1.0);

@@ -22,6 +22,15 @@ pub enum FindingKind {
         /// In how many rows.
         rows: u64,
     },
+    /// A word such as None, which is read as missing beside other words.
+    DefaultNa {
+        /// The first such word.
+        word: String,
+        /// How many cells hold one.
+        cells: u64,
+        /// Of how many that are not empty.
+        of: u64,
+    },
     /// Numbers with a decimal comma, which are read as words.
     DecimalCommas,
     /// Words of which none comes twice.
@@ -75,6 +84,11 @@ impl fmt::Display for Finding {
             Kind::LooksContinuous { classes, rows } => write!(
                 f,
                 "target '{name}' looks continuous: {classes} classes, all numbers, in {rows} rows"
+            ),
+            Kind::DefaultNa { word, cells, of } => write!(
+                f,
+                "column '{name}': '{word}' stands beside other words and is read as missing, in \
+                 {cells} of {of} cells"
             ),
             Kind::DecimalCommas => write!(
                 f,

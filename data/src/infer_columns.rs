@@ -3,7 +3,7 @@
 //! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
 //! line, because one typing error would otherwise make categories of a thousand numbers.
 
-use crate::cells::{Cell, Records, has_comma};
+use crate::cells::{Cell, MissingTexts, NoDefaultNa, Records, has_comma, is_default_na};
 use crate::error::{At, Error, ErrorKind, Place, Result};
 use crate::findings::{Finding, FindingKind};
 use crate::layout::{Column, ColumnKind, sort_names};
@@ -33,6 +33,9 @@ struct Seen {
     first_text: Option<FirstCell>,
     first_number: Option<FirstCell>,
     names: HashSet<String>,
+    /// Cells that hold a word such as NA and are missing, and the first such word.
+    default_na: u64,
+    first_default_na: Option<String>,
 }
 
 impl Seen {
@@ -53,6 +56,23 @@ impl Seen {
         if (is_category || !is_number) && self.names.len() <= MAX_CATEGORIES {
             self.names.insert(name);
         }
+    }
+
+    /// Notes a cell that is missing.
+    fn note_hole(&mut self, written: Cell<'_>) {
+        let Cell::Text(text) = written else { return };
+        if is_default_na(text.trim()) {
+            self.default_na += 1;
+            let first = || text.trim().to_owned();
+            self.first_default_na.get_or_insert_with(first);
+        }
+    }
+
+    /// Words such as None beside other words may be a category.
+    fn looks_like_a_word(&self) -> Option<FindingKind> {
+        let word = self.first_default_na.clone().filter(|_| self.texts > 0)?;
+        let (cells, of) = (self.default_na, self.cells() + self.default_na);
+        Some(FindingKind::DefaultNa { word, cells, of })
     }
 
     /// Cells that are not missing.
@@ -118,6 +138,10 @@ pub struct Wanted<'a> {
     pub target: Option<&'a String>,
     /// Columns whose numbers are names of categories.
     pub categorical: &'a [String],
+    /// Texts that are missing, besides the usual ones.
+    pub na: &'a [String],
+    /// Where the usual ones are not missing.
+    pub no_default_na: &'a NoDefaultNa,
 }
 
 /// What a table holds.
@@ -140,8 +164,10 @@ pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<
     if let (Some(name), Some(seen)) = (wanted.target, wanted.target.and_then(|_| seen.pop())) {
         let classes = seen.categories(ErrorKind::TooManyClasses);
         found.classes = classes.map_err(|error| error.in_file(file).in_column(name))?;
-        let finding = seen.looks_continuous().map(|what| Finding::new(name, what));
-        found.findings.extend(finding);
+        let suspicious = [seen.looks_like_a_word(), seen.looks_continuous()];
+        let findings = suspicious.into_iter().flatten();
+        let findings = findings.map(|what| Finding::new(name, what));
+        found.findings.extend(findings);
     }
     for (name, seen) in wanted.columns.iter().zip(&seen) {
         let added = found.add(name, seen, wanted.categorical.contains(name), any_rows);
@@ -154,15 +180,28 @@ pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<
     Ok(found)
 }
 
+/// How the cells of a column are read.
+struct Reading {
+    is_category: bool,
+    default_na: bool,
+}
+
 /// What was seen of every column, and whether there were rows at all.
 fn read_all(rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<(Vec<Seen>, bool)> {
-    let is_category = |name: &String| wanted.categorical.contains(name);
-    let categories = wanted.columns.iter().map(is_category);
-    let categories: Vec<bool> = categories.chain(wanted.target.map(|_| true)).collect();
-    let mut seen: Vec<Seen> = categories.iter().map(|_| Seen::default()).collect();
+    let reading = |name: &String| Reading {
+        is_category: wanted.categorical.contains(name) || Some(name) == wanted.target,
+        default_na: !wanted.no_default_na.covers(name),
+    };
+    let all = wanted.columns.iter().chain(wanted.target);
+    let all: Vec<Reading> = all.map(reading).collect();
+    let missing = MissingTexts::and(wanted.na);
+    let mut seen: Vec<Seen> = all.iter().map(|_| Seen::default()).collect();
     let mut note = |place: Place<'_>, cells: &[Cell<'_>], _| {
-        for ((seen, &cell), &is_category) in seen.iter_mut().zip(cells).zip(&categories) {
-            seen.note(place.at, cell, is_category);
+        for ((seen, &cell), reading) in seen.iter_mut().zip(cells).zip(&all) {
+            match missing.known(cell, reading.default_na) {
+                Cell::Missing => seen.note_hole(cell),
+                known => seen.note(place.at, known, reading.is_category),
+            }
         }
         Ok(())
     };
@@ -185,8 +224,9 @@ impl Found {
         }
         let kind = if forced || seen.texts > 0 {
             let finding = seen.looks_like_commas().or_else(|| seen.looks_like_names());
-            let finding = finding.map(|what| Finding::new(name, what));
-            self.findings.extend(finding);
+            let findings = seen.looks_like_a_word().into_iter().chain(finding);
+            let findings = findings.map(|what| Finding::new(name, what));
+            self.findings.extend(findings);
             ColumnKind::Categorical(seen.categories(ErrorKind::TooManyCategories)?)
         } else {
             ColumnKind::Numeric

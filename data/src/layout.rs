@@ -1,6 +1,6 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
-use crate::cells::{Field, Written};
+use crate::cells::{Field, NoDefaultNa, Written};
 use crate::error::Result;
 use crate::findings::Finding;
 use std::fmt;
@@ -77,6 +77,8 @@ pub struct Layout {
     pub kept: Vec<KeptColumn>,
     /// What the user calls missing.
     pub na: Vec<String>,
+    /// Where words such as NA are not missing.
+    pub no_default_na: NoDefaultNa,
     /// What is worth a warning.
     pub findings: Vec<Finding>,
 }
@@ -266,6 +268,8 @@ pub struct ReadOptions {
     pub no_labels: bool,
     /// Texts that are missing, besides the usual ones.
     pub na: Vec<String>,
+    /// Where words such as NA are not missing.
+    pub no_default_na: NoDefaultNa,
     /// A category or class that the model does not know is missing, not an error.
     pub unseen_missing: bool,
     /// What is handed through, of tables read for a model.

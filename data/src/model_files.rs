@@ -19,6 +19,9 @@ pub const TARGET: &str = "target";
 /// Where a model remembers what its user called missing.
 pub const NA: &str = "na";
 
+/// Where a model remembers in which columns words such as NA are not missing.
+pub const NO_DEFAULT_NA: &str = "no_default_na";
+
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
     let model = Model::from_bytes(&bytes(path)?);
@@ -71,6 +74,7 @@ pub fn layout_of(model: &Model) -> Layout {
         classes: about.classes.clone(),
         target: about.training.get(TARGET),
         na: about.training.get(NA).unwrap_or_default(),
+        no_default_na: about.training.get(NO_DEFAULT_NA).unwrap_or_default(),
         ..Layout::default()
     }
 }

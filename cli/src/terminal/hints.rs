@@ -42,6 +42,10 @@ pub fn warning(finding: &Finding) -> String {
         FindingKind::Identifier { .. } | FindingKind::RowNumbers => {
             ignore(&quoted(&finding.column))
         }
+        FindingKind::DefaultNa { .. } => {
+            let column = quoted(&finding.column);
+            format!("--no-default-na {column} makes it a word")
+        }
         FindingKind::Outlier { .. } => {
             "--na with the text of such a cell makes it missing".to_owned()
         }

@@ -3,7 +3,7 @@
 //!
 //! [`CsvReader`] reads records from anywhere and knows their lines; [`CsvRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, MissingTexts, Records, Written};
+use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
 use crate::layout::some_of;
 use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
@@ -250,14 +250,13 @@ pub struct CsvRecords {
     /// Where the chosen columns are, and those that are kept.
     chosen: Vec<usize>,
     kept: Vec<usize>,
-    missing: MissingTexts,
     /// A first line that turned out to be data.
     held: bool,
 }
 
 impl CsvRecords {
     /// Reads the line of names, or makes names (x0, x1, …) if the first line is data.
-    pub fn open(input: ByteReader, no_header: bool, missing: MissingTexts) -> Result<Self> {
+    pub fn open(input: ByteReader, no_header: bool) -> Result<Self> {
         let name = input.name.clone();
         let named = |error: Error| error.in_file(&name);
         let mut rows = CsvReader::new(input.into_reader(), LONGEST_ROW).map_err(named)?;
@@ -273,14 +272,13 @@ impl CsvRecords {
             header,
             chosen: vec![],
             kept: vec![],
-            missing,
             held: no_header,
         })
     }
 
     /// Hands over the record that was read.
     fn row(&self, each: &mut EachRow<'_>) -> Result<()> {
-        let cell = |&column: &usize| Ok(self.missing.cell(self.rows.cell(column)?));
+        let cell = |&column: &usize| Ok(Cell::Text(self.rows.cell(column)?.trim()));
         let cells = self
             .chosen
             .iter()
@@ -335,7 +333,6 @@ mod tests {
             }
             .open()?,
             false,
-            MissingTexts::default(),
         )
     }
 
@@ -384,8 +381,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                (2, vec!["—".into(), "x, y\nz".into()]),
-                (5, vec!["3".into(), "—".into()])
+                (2, vec!["".into(), "x, y\nz".into()]),
+                (5, vec!["3".into(), "NA".into()])
             ]
         );
         assert_eq!(cells("a;\"b,,,\";c\n1;2,5;3\n", &["c"])[0].1, ["3"]);
@@ -430,7 +427,7 @@ mod tests {
         }
         .open()
         .unwrap();
-        let mut records = CsvRecords::open(input, true, MissingTexts::default()).unwrap();
+        let mut records = CsvRecords::open(input, true).unwrap();
         assert_eq!(records.header().unwrap(), ["x0", "x1"]);
         records.select(&["x1".to_owned()], &[0]);
         let mut seen = Vec::new();

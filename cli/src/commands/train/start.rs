@@ -11,8 +11,9 @@ use std::io::Write;
 use sumout::model::Notes;
 use sumout::recipes::{Fit, Preset};
 use sumout::{Settings, Trainer};
+use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table};
-use sumout_data::model_files::{NA, TARGET};
+use sumout_data::model_files::{NA, NO_DEFAULT_NA, TARGET};
 use sumout_data::plan::Plan;
 use sumout_data::table_checks;
 
@@ -122,6 +123,9 @@ fn notes(data: &TrainingData) -> Notes {
     }));
     if !layout.na.is_empty() {
         notes.set(NA, &layout.na);
+    }
+    if layout.no_default_na != NoDefaultNa::Nowhere {
+        notes.set(NO_DEFAULT_NA, &layout.no_default_na);
     }
     notes
 }

@@ -1,9 +1,7 @@
 //! With the feature `parquet`: a null is a hole, text and truth values are categories.
 
 use crate::atomic_file::Staged;
-use crate::cells::{
-    Cell, EachRow, Field, FieldKind, MissingTexts, Records, Value, Written, plain_json,
-};
+use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
 use crate::source::Origin;
 use arrow::array::{
@@ -33,13 +31,13 @@ enum Cells {
 }
 
 impl Cells {
-    fn at(&self, row: usize, holes: &MissingTexts) -> Cell<'_> {
+    fn at(&self, row: usize) -> Cell<'_> {
         match self {
             Self::Wholes(numbers) if numbers.is_valid(row) => {
-                holes.number(numbers.value(row) as f64)
+                Cell::Number(numbers.value(row) as f64)
             }
-            Self::Numbers(numbers) if numbers.is_valid(row) => holes.number(numbers.value(row)),
-            Self::Texts(texts) if texts.is_valid(row) => holes.cell(texts.value(row)),
+            Self::Numbers(numbers) if numbers.is_valid(row) => Cell::Number(numbers.value(row)),
+            Self::Texts(texts) if texts.is_valid(row) => Cell::Text(texts.value(row)),
             _ => Cell::Missing,
         }
     }
@@ -63,7 +61,6 @@ pub struct ParquetRecords {
     /// The columns that can be kept, and those that are.
     keepable: Vec<usize>,
     kept: Vec<usize>,
-    holes: MissingTexts,
     /// The chosen columns, then those that are kept.
     batch: Vec<Cells>,
     /// Rows of the batch, how many of them have been handed over, and the number of the next one.
@@ -74,7 +71,7 @@ pub struct ParquetRecords {
 
 impl ParquetRecords {
     /// Reads what the end of the file says about it.
-    pub fn open(origin: &Origin, holes: MissingTexts) -> Result<Self> {
+    pub fn open(origin: &Origin) -> Result<Self> {
         let name = origin.name();
         let Origin::File(path) = origin else {
             let sentence = "expected Parquet in a file, because its end is read first";
@@ -102,7 +99,6 @@ impl ParquetRecords {
             chosen,
             keepable,
             kept,
-            holes,
             batch,
             rows: 0,
             used: 0,
@@ -216,10 +212,7 @@ impl Records for ParquetRecords {
                 }
             }
             let (chosen, kept) = self.batch.split_at(self.chosen.len());
-            let row: Vec<Cell> = chosen
-                .iter()
-                .map(|cells| cells.at(self.used, &self.holes))
-                .collect();
+            let row: Vec<Cell> = chosen.iter().map(|cells| cells.at(self.used)).collect();
             let kept = kept.iter().map(|cells| cells.written(self.used)).collect();
             each(
                 Place {
@@ -524,7 +517,7 @@ mod tests {
             bytes: [][..].into(),
         };
         assert!(
-            ParquetRecords::open(&memory, MissingTexts::default())
+            ParquetRecords::open(&memory)
                 .err()
                 .unwrap()
                 .to_string()
