@@ -54,6 +54,35 @@ fn train() {
     ));
 }
 
+/// Rows without a label are counted, and so are the rows of every class.
+#[test]
+fn train_counts_labels() {
+    let folder = Folder::new();
+    let label = |i: usize| match i {
+        0..12 => "no",
+        12..20 => "yes",
+        _ => "",
+    };
+    let rows: String = (0..200)
+        .map(|i| format!("{},{}\n", i * 7 % 11, label(i)))
+        .collect();
+    folder.write("few.csv", &format!("x,y\n{rows}"));
+    let run = folder.run("train --data few.csv --target y --steps 5 --out a.sumout");
+    let expected = "labels     20 of 200 rows, 2 classes: no (12), yes (8)\n";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+    let warned =
+        "warning: classes with fewer than 10 labelled rows, which are hard to learn: yes (8)\n";
+    assert_eq!(run.stderr, warned);
+    let many: String = (0..300)
+        .map(|i| format!("{},c{}\n", i % 7, i % 30))
+        .collect();
+    folder.write("many.csv", &format!("x,y\n{many}"));
+    let run = folder.run("train --data many.csv --target y --steps 5 --out a.sumout");
+    let expected = "labels     all rows, 30 classes of 10 to 10 rows\n";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+    assert_eq!(run.stderr, "");
+}
+
 #[test]
 fn labels_in_a_file_of_their_own() {
     let folder = Folder::new();

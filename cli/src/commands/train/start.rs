@@ -1,7 +1,9 @@
 //! A new run: read the data, choose a model, describe both.
 
 use crate::commands::train::args::Args;
-use crate::commands::train::training_data::{TrainingData, describe, digest};
+use crate::commands::train::training_data::{
+    TrainingData, class_counts, class_name, describe, describe_labels, digest,
+};
 use crate::options::input::say_ignored;
 use crate::terminal::hints::warning;
 use crate::terminal::user_error::{user_error, warn};
@@ -12,7 +14,7 @@ use sumout::model::Notes;
 use sumout::recipes::{Fit, Preset};
 use sumout::{Settings, Trainer};
 use sumout_data::cells::NoDefaultNa;
-use sumout_data::layout::{ReadOptions, Split, Table};
+use sumout_data::layout::{ReadOptions, Split, Table, some_of};
 use sumout_data::model_files::{NA, NO_DEFAULT_NA, TARGET};
 use sumout_data::plan::Plan;
 use sumout_data::table_checks;
@@ -70,20 +72,28 @@ fn warn_of_columns(table: &Table) {
     }
 }
 
-/// Every class must have an example. Better known before a model of all classes is made.
+/// Every class must have an example, better known before a model of all classes is made; and should have some.
 fn check_classes(table: &Table) -> Result<()> {
-    let mut has_example = vec![false; table.classes()];
-    for label in table.labels.iter().flatten().filter(|&&label| label >= 0) {
-        has_example[*label as usize] = true;
+    const FEW: usize = 10;
+    let counts = class_counts(table);
+    if counts.len() < 2 {
+        return Ok(());
     }
-    let without = has_example.iter().position(|has| !has);
-    match without {
-        Some(class) if has_example.len() > 1 => {
-            let error = sumout::Error::ClassWithoutExamples { class };
-            Err(with_class_names(error, table))
-        }
-        _ => Ok(()),
+    if let Some(class) = counts.iter().position(|&count| count == 0) {
+        let error = sumout::Error::ClassWithoutExamples { class };
+        return Err(with_class_names(error, table));
     }
+    let few = (0..counts.len()).filter(|&class| counts[class] < FEW);
+    let few: Vec<String> = few
+        .map(|class| format!("{} ({})", class_name(table, class), counts[class]))
+        .collect();
+    if !few.is_empty() {
+        let few = some_of(&few);
+        warn(&format!(
+            "classes with fewer than {FEW} labelled rows, which are hard to learn: {few}"
+        ));
+    }
+    Ok(())
 }
 
 /// The engine numbers classes; people name them.
@@ -133,6 +143,9 @@ fn notes(data: &TrainingData) -> Notes {
 /// Describes data, model and training.
 pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingData) -> Result<()> {
     writeln!(out, "data       {}", describe(&data.table))?;
+    if let Some(labels) = describe_labels(&data.table) {
+        writeln!(out, "labels     {labels}")?;
+    }
     if let Some(validation) = &data.validation {
         writeln!(out, "validation {}", describe(validation))?;
     }

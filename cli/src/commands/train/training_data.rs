@@ -135,12 +135,50 @@ pub fn describe(table: &Table) -> String {
     } else {
         String::new()
     };
-    let classes = match table.labels {
-        Some(_) => count(table.classes(), "class", "classes"),
-        None => "no labels".to_owned(),
+    let labels = match &table.labels {
+        Some(_) => "",
+        None => ", no labels",
     };
     let rows = count(table.rows(), "row", "rows");
-    format!("{rows} of {what}, {classes}{holes}")
+    format!("{rows} of {what}{labels}{holes}")
+}
+
+/// Rows of every class.
+pub fn class_counts(table: &Table) -> Vec<usize> {
+    let mut counts = vec![0; table.classes()];
+    let labels = table.labels.iter().flatten();
+    labels
+        .filter(|label| **label >= 0)
+        .for_each(|label| counts[*label as usize] += 1);
+    counts
+}
+
+/// The labels of a table in words, if it has any: how many rows have one, and how many of which class.
+pub fn describe_labels(table: &Table) -> Option<String> {
+    const SHOWN: usize = 20;
+    table.labels.as_ref()?;
+    let (rows, counts) = (table.rows(), class_counts(table));
+    let of = match counts.iter().sum::<usize>() {
+        labelled if labelled == rows => "all".to_owned(),
+        labelled => format!("{labelled} of {rows}"),
+    };
+    let classes = count(counts.len(), "class", "classes");
+    if counts.len() > SHOWN {
+        let range = |pick: Option<&usize>| pick.copied().unwrap_or_default();
+        let (least, most) = (range(counts.iter().min()), range(counts.iter().max()));
+        return Some(format!("{of} rows, {classes} of {least} to {most} rows"));
+    }
+    let each = counts.iter().enumerate();
+    let each: Vec<String> = each
+        .map(|(class, count)| format!("{} ({count})", class_name(table, class)))
+        .collect();
+    Some(format!("{of} rows, {classes}: {}", each.join(", ")))
+}
+
+/// What people call a class.
+pub fn class_name(table: &Table, class: usize) -> String {
+    let name = table.layout.classes.get(class);
+    name.cloned().unwrap_or_else(|| class.to_string())
 }
 
 fn count(count: usize, one: &str, more: &str) -> String {
