@@ -83,6 +83,50 @@ fn train_counts_labels() {
     assert_eq!(run.stderr, "");
 }
 
+/// Images of 4×4 pixels in NPY, ten of the first class and thirty of the second.
+fn write_images(folder: &Folder) {
+    let head = "{'descr': '|u1', 'fortran_order': False, 'shape': (40, 4, 4), }";
+    let head = format!("{head:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((head.len() as u16).to_le_bytes());
+    bytes.extend(head.as_bytes());
+    bytes.extend((0..640).map(|i| (i * 37 % 251) as u8));
+    fs::write(folder.path("images.npy"), bytes).unwrap();
+    let labels: String = (0..40)
+        .map(|i| ["a\n", "b\n"][usize::from(i >= 10)])
+        .collect();
+    folder.write("labels.csv", &format!("label\n{labels}"));
+}
+
+/// What is assumed of an image of which nothing is seen: the labels' frequencies, as for tables and as in Python.
+#[test]
+fn the_prior_of_images() {
+    let folder = Folder::new();
+    write_images(&folder);
+    let prior = |option: &str| {
+        let train =
+            "train --data images.npy --labels labels.csv --steps 2 --batch 8 --out a.sumout";
+        let run = folder.run(&format!("{train} {option}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let shown = folder.run("inspect a.sumout").stdout;
+        let lines = shown
+            .lines()
+            .skip_while(|line| *line != "class and its prior");
+        let last = |line: &str| line.split_whitespace().last().unwrap().to_owned();
+        lines.skip(1).take(2).map(last).collect::<Vec<_>>()
+    };
+    assert_eq!(prior(""), ["0.2500", "0.7500"]);
+    assert_eq!(prior("--prior labels"), ["0.2500", "0.7500"]);
+    assert_eq!(prior("--prior uniform"), ["0.5000", "0.5000"]);
+    assert_eq!(prior("--prior a=9,b=1"), ["0.9000", "0.1000"]);
+    let line = "train --data images.npy --labels labels.csv --out b.sumout --prior a=1";
+    let wrong = folder.refuse(line);
+    assert!(
+        wrong.contains("--prior: expected labels, uniform, or a number"),
+        "{wrong}"
+    );
+}
+
 #[test]
 fn labels_in_a_file_of_their_own() {
     let folder = Folder::new();

@@ -23,6 +23,10 @@ pub struct Args {
     /// Columns to leave out, separated by commas; can be given several times
     #[arg(long, value_name = "COLUMNS")]
     pub(super) ignore: Vec<String>,
+    /// P(y), what is assumed of the class before anything is seen: labels (their frequencies), uniform, or
+    /// a weight for each class, such as no=9,yes=1 [default: labels]
+    #[arg(long, value_name = "PRIOR")]
+    pub(super) prior: Option<String>,
     /// Validation data, to keep the best model: a data set (its test half, if it has two), or the
     /// share of the rows to use for validation, such as 0.1
     #[arg(long, value_name = "DATA")]
@@ -31,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore"])]
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior"])]
     pub(super) resume: Option<PathBuf>,
     /// Steps between checkpoints; with 0, there is one only on Ctrl-C
     #[arg(long, value_name = "STEPS", default_value_t = 1000)]

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod training_data;
+mod class_numbers;
 mod start;
 mod resume;
 mod steps;

@@ -1,6 +1,7 @@
 //! A new run: read the data, choose a model, describe both.
 
 use crate::commands::train::args::Args;
+use crate::commands::train::class_numbers;
 use crate::commands::train::training_data::{
     TrainingData, class_counts, class_name, describe, describe_labels, digest,
 };
@@ -39,7 +40,10 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     warn_of_columns(&data.table);
     check_classes(&data.table)?;
     let chosen = plan.for_data(&data.table)?;
-    let settings = with_options(chosen.settings.clone(), args);
+    let mut settings = with_options(chosen.settings.clone(), args);
+    if let Some(given) = &args.prior {
+        settings.prior = class_numbers::prior(given, &data.table)?;
+    }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
     let preset = Preset { settings, ..chosen };
