@@ -127,7 +127,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         log,
         limits: args.limits.limits(),
     };
-    let _deferred = interrupt::defer();
+    let _deferred = interrupt::defer("finishing running requests; Ctrl-C again stops at once");
     serve(&options, out, interrupt::requested)
 }
 

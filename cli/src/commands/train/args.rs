@@ -37,7 +37,7 @@ pub struct Args {
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
     #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior"])]
     pub(super) resume: Option<PathBuf>,
-    /// Steps between checkpoints; with 0, there is one only on Ctrl-C
+    /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on Ctrl-C
     #[arg(long, value_name = "STEPS", default_value_t = 1000)]
     pub(super) checkpoint_every: usize,
     /// Seed of all random numbers [default: 1]

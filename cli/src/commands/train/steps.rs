@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use sumout::Trainer;
 use sumout::training::Progress;
 use sumout_data::model_files;
@@ -20,11 +21,13 @@ pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Resu
     let mut steps = Steps {
         reporter: StepReporter::new(&settings, trainer.steps_done()),
         checkpoint: checkpoint_path(&args.out),
-        checkpoint_every: args.checkpoint_every,
+        due: CheckpointTimes::new(args.checkpoint_every, Instant::now()),
         failed: Ok(()),
         stopped: None,
     };
-    let deferred = interrupt::defer();
+    let deferred = interrupt::defer(
+        "stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one",
+    );
     trainer.run_with(|trainer, progress| steps.on_progress(trainer, progress, out))?;
     steps.reporter.finish();
     drop(deferred);
@@ -39,7 +42,7 @@ pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Resu
 struct Steps {
     reporter: StepReporter,
     checkpoint: PathBuf,
-    checkpoint_every: usize, // 0 for none
+    due: CheckpointTimes,
     failed: Result<()>,
     stopped: Option<usize>, // the step after which Ctrl-C stopped the run
 }
@@ -54,11 +57,10 @@ impl Steps {
         let Progress { step, steps, .. } = *progress;
         // A GPU can be ahead of the step that it reports. At the end, the model itself is written.
         let can_save = step == trainer.steps_done() && step != steps;
-        let due = self.checkpoint_every > 0 && step.is_multiple_of(self.checkpoint_every);
         let stop = can_save && interrupt::requested();
         if self.failed.is_ok() {
             // A GPU reports some more steps after a failure.
-            let save = stop || (can_save && due);
+            let save = stop || (can_save && self.due.at(step, Instant::now()));
             self.failed = self.report(trainer, progress, save, out);
         }
         self.stopped = stop.then_some(step);
@@ -81,6 +83,30 @@ impl Steps {
             model_files::save(&self.checkpoint, &trainer.checkpoint()?)?;
         }
         Ok(())
+    }
+}
+
+/// When a checkpoint is written: after so many steps, and after a minute without one.
+struct CheckpointTimes {
+    every: usize, // steps; 0 for none at all
+    last: Instant,
+}
+
+impl CheckpointTimes {
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    fn new(every: usize, now: Instant) -> Self {
+        Self { every, last: now }
+    }
+
+    /// Whether one is due after this step.
+    fn at(&mut self, step: usize, now: Instant) -> bool {
+        let late = now.duration_since(self.last) >= Self::LONGEST;
+        let due = self.every > 0 && (late || step.is_multiple_of(self.every));
+        if due {
+            self.last = now;
+        }
+        due
     }
 }
 
@@ -130,6 +156,18 @@ pub fn checkpoint_path(out: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checkpoints_come_by_steps_and_by_time() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut times = CheckpointTimes::new(1000, start);
+        let due = [(1, 0), (999, 59), (1000, 59), (1001, 60), (1002, 119)];
+        let due = due.map(|(step, seconds)| times.at(step, after(seconds)));
+        assert_eq!(due, [false, false, true, false, true]);
+        let mut never = CheckpointTimes::new(0, start);
+        assert!(!never.at(1000, after(1000)));
+    }
 
     #[test]
     fn checkpoints_of_models_do_not_share_a_name() {
