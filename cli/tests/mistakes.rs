@@ -152,6 +152,39 @@ fn a_full_disk() {
     assert_eq!((run.code, run.stderr.as_str()), (1, message));
 }
 
+/// A checkpoint that cannot be written does not end the training, and a file that is no model is not replaced by one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_at_a_checkpoint() {
+    let folder = folder();
+    let link = folder.path("a.checkpoint.sumout");
+    std::os::unix::fs::symlink("/dev/full", link).unwrap();
+    let train = "train --data flowers.csv --target species --steps 5 --checkpoint-every 2 --out";
+    let run = folder.run(&format!("{train} a.sumout"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let warned = |step| {
+        format!(
+            "warning: no checkpoint after step {step}: cannot write a.checkpoint.sumout: No space \
+             left on device\n"
+        )
+    };
+    assert_eq!(run.stderr, warned(2) + &warned(4));
+    assert!(folder.path("a.sumout").exists());
+}
+
+#[test]
+fn a_file_that_is_no_model_is_not_replaced() {
+    let folder = folder();
+    folder.write("precious.csv", "a,b\n1,2\n");
+    let train = "train --data flowers.csv --target species --steps 5 --out";
+    insta::assert_snapshot!(folder.refuse(&format!("{train} precious.csv")));
+    assert_eq!(folder.read("precious.csv"), "a,b\n1,2\n");
+    folder.write("empty", "");
+    for out in ["precious.csv --force", "m.sumout", "empty"] {
+        assert_eq!(folder.run(&format!("{train} {out}")).code, 0, "{out}");
+    }
+}
+
 #[test]
 fn a_pipe_that_closes_is_no_error() {
     let folder = folder();

@@ -3,8 +3,8 @@
 use crate::atomic_file::Staged;
 use crate::error::{Error, ErrorKind, Result, clip, file_error};
 use crate::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::Path;
 use sumout::Model;
 
@@ -38,6 +38,18 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
             Err(error.in_file(&path.display().to_string()))
         }
     }
+}
+
+/// Whether a file is there that has something in it and is not a model. Devices and pipes have nothing in them.
+pub fn is_other_file(path: &Path) -> Result<bool> {
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    let read = file.take(9).read_to_end(&mut start);
+    read.map_err(|error| file_error("read", path, error))?;
+    Ok(!start.is_empty() && start.get(8) != Some(&b'{'))
 }
 
 /// Writes a file whole or not at all.

@@ -77,9 +77,13 @@ impl StepReporter {
 
     /// A line above the bar.
     fn line(&self, line: &str, out: &mut impl Write) -> Result<()> {
-        self.bar
-            .suspend(|| writeln!(out, "{line}").and_then(|()| out.flush()))?;
+        self.above_the_bar(|| writeln!(out, "{line}").and_then(|()| out.flush()))?;
         Ok(())
+    }
+
+    /// Prints something while the bar is away.
+    pub fn above_the_bar<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
     }
 
     /// Removes the bar.

@@ -34,6 +34,9 @@ pub struct Args {
     /// Where to write the model
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
+    /// Replace the file at --out even if it is not a model
+    #[arg(long)]
+    pub(super) force: bool,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
     #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior"])]
     pub(super) resume: Option<PathBuf>,

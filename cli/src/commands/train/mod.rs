@@ -97,6 +97,13 @@ fn check_out(args: &Args) -> Result<()> {
     inputs.extend(args.plan.as_deref());
     inputs.extend(checkpoint.as_deref());
     check_apart(&args.out.to_string_lossy(), &inputs)?;
+    if !args.force && model_files::is_other_file(&args.out)? {
+        return Err(user_error(format!(
+            "--out {}: expected a new file or a model, got a file that is not a model; --force \
+             replaces it",
+            args.out.display()
+        )));
+    }
     drop(Staged::create(&args.out)?);
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::options::input::Unseen;
 use crate::terminal::hints::quoted;
 use crate::terminal::interrupt::{self, Interrupted};
 use crate::terminal::progress::StepReporter;
+use crate::terminal::user_error::{in_words, warn};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::io::Write;
@@ -60,8 +61,13 @@ impl Steps {
         let stop = can_save && interrupt::requested();
         if self.failed.is_ok() {
             // A GPU reports some more steps after a failure.
-            let save = stop || (can_save && self.due.at(step, Instant::now()));
-            self.failed = self.report(trainer, progress, save, out);
+            self.failed = self.reporter.step(progress, out);
+            if can_save && self.due.at(step, Instant::now()) && !stop {
+                self.save_or_warn(trainer, step);
+            }
+        }
+        if stop && self.failed.is_ok() {
+            self.failed = self.save(trainer);
         }
         self.stopped = stop.then_some(step);
         if stop || self.failed.is_err() {
@@ -71,18 +77,17 @@ impl Steps {
         }
     }
 
-    fn report(
-        &mut self,
-        trainer: &Trainer<'_>,
-        progress: &Progress,
-        save: bool,
-        out: &mut impl Write,
-    ) -> Result<()> {
-        self.reporter.step(progress, out)?;
-        if save {
-            model_files::save(&self.checkpoint, &trainer.checkpoint()?)?;
+    fn save(&self, trainer: &Trainer<'_>) -> Result<()> {
+        Ok(model_files::save(&self.checkpoint, &trainer.checkpoint()?)?)
+    }
+
+    /// A checkpoint is only a precaution: without one, training goes on.
+    fn save_or_warn(&self, trainer: &Trainer<'_>, step: usize) {
+        if let Err(error) = self.save(trainer) {
+            let error = in_words(&error);
+            let line = format!("no checkpoint after step {step}: {error}");
+            self.reporter.above_the_bar(|| warn(&line));
         }
-        Ok(())
     }
 }
 
