@@ -256,6 +256,58 @@ fn doubtful_tables() {
         "--target y",
     );
     case("word", "x,name", &|i| format!("{},n{i}", x(i)), "");
+    case(
+        "thousand",
+        "x;y",
+        &|i| format!("1,{:03};{}", x(i), x(i)),
+        "",
+    );
+    case(
+        "european",
+        "x;y",
+        &|i| format!("1.{:03},5;{}", x(i), x(i)),
+        "",
+    );
+    case(
+        "mixed",
+        "x;y",
+        &|i| {
+            format!(
+                "{};{}",
+                if i == 7 {
+                    "1,065".to_owned()
+                } else {
+                    x(i).to_string()
+                },
+                x(i)
+            )
+        },
+        "",
+    );
+    case(
+        "price_sign",
+        "x,y",
+        &|i| format!("${}.00,{}", x(i), x(i)),
+        "",
+    );
+    case(
+        "zip",
+        "x,y",
+        &|i| format!("{:05},{}", 1010 * x(i), x(i)),
+        "",
+    );
+    case(
+        "almost",
+        "x,name",
+        &|i| format!("{},n{}", x(i), i.max(1)),
+        "",
+    );
+    case(
+        "day",
+        "x,day",
+        &|i| format!("{},2026-01-{:02}", x(i), i % 28 + 1),
+        "",
+    );
     case("number", "id,x", &|i| format!("{i},{}", x(i)), "");
     case("empty", "x,gone", &|i| format!("{},", x(i)), "");
     case("nothing", "x,gone", &|_| ",".to_owned(), "");
@@ -409,4 +461,59 @@ fn a_label_that_is_called_none() {
         .run("evaluate a.sumout --data houses.csv --labels labels.csv --json")
         .stdout;
     assert!(scored.contains("\"labelled\": 60"), "{scored}");
+}
+
+/// The same table in several notations and encodings gives the same model.
+#[test]
+fn other_notations_and_encodings() {
+    let folder = Folder::new();
+    let table = |separator: &str, decimal: &str, group: &str| {
+        let row = |i: usize| {
+            let colour = ["grün", "rot"][i % 2];
+            format!("1{group}00{}{decimal}5{separator}{colour}\n", i % 7)
+        };
+        let rows: String = (0..40).map(row).collect();
+        format!("größe{separator}farbe\n{rows}")
+    };
+    let model = |bytes: Vec<u8>, options: &str| {
+        std::fs::write(folder.path("a.csv"), bytes).unwrap();
+        let run = folder.run(&format!(
+            "train --data a.csv --steps 5 --out m.sumout {options}"
+        ));
+        assert_eq!(run.code, 0, "{options}: {}", run.stderr);
+        std::fs::read(folder.path("m.sumout")).unwrap()
+    };
+    let plain = model(table(",", ".", "").into_bytes(), "");
+    let german = table(";", ",", ".");
+    assert!(plain == model(german.clone().into_bytes(), "--decimal , --thousands ."));
+    assert!(plain == model(table(";", ".", ",").into_bytes(), "--thousands ,"));
+    assert!(plain == model(table(";", ",", "").into_bytes(), "--decimal ,"));
+    let latin: Vec<u8> = german.chars().map(|letter| letter as u8).collect();
+    let all = "--decimal , --thousands . --encoding latin-1";
+    assert!(plain == model(latin.clone(), all));
+    let wide = |mark: Option<u16>| -> Vec<u8> {
+        let units = mark.into_iter().chain(german.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    assert!(plain == model(wide(Some(0xfeff)), "--decimal , --thousands ."));
+    assert!(plain == model(wide(None), "--decimal , --thousands . --encoding utf-16"));
+
+    std::fs::write(folder.path("a.csv"), latin).unwrap();
+    let filled = folder
+        .run(&format!("impute m.sumout --data a.csv {all}"))
+        .stdout;
+    assert_eq!(
+        filled,
+        table(",", ".", ""),
+        "numbers come back with a point"
+    );
+    let mut shown = folder.refuse("train --data a.csv --out n.sumout");
+    std::fs::write(folder.path("a.csv"), wide(None)).unwrap();
+    shown.push_str(&folder.refuse("train --data a.csv --out n.sumout"));
+    folder.write("a.csv", &table(";", ",", ""));
+    shown.push_str(&folder.refuse("predict m.sumout --data a.csv"));
+    folder.write("a.csv", "größe;farbe\n1.065;rot\n");
+    shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal ,"));
+    shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal , --thousands ,"));
+    insta::assert_snapshot!(shown);
 }

@@ -14,11 +14,6 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
-/// Whether a text is a number with a decimal comma, such as 3,5.
-pub fn has_comma(text: &str) -> bool {
-    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
-}
-
 /// Where the words that programs write for a hole, such as NA and None, are words like all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -11,11 +11,12 @@
 //! # Ok::<(), sumout_data::Error>(())
 //! ```
 
-use crate::cells::{Cell, MissingTexts, Records, Written, has_comma, is_default_na};
+use crate::cells::{Cell, MissingTexts, Records, Written, is_default_na};
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::findings::{Finding, FindingKind};
 use crate::layout::{Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of};
 use crate::match_columns::places_of;
+use crate::notation::notations_of;
 use std::collections::{HashMap, HashSet};
 use sumout::structure::Kind;
 
@@ -211,7 +212,9 @@ fn number(cell: Cell<'_>) -> Result<f32> {
     let (kind, expected) = match cell.number().map(|number| number as f32) {
         Some(number) if number.is_finite() => return Ok(number),
         Some(_) => (ErrorKind::NotFinite, "a finite number of 32 bits"),
-        None if has_comma(&shown(cell)) => (ErrorKind::DecimalComma, "a number with a point"),
+        None if notations_of(&shown(cell)).contains(&true) => {
+            (ErrorKind::OtherNotation, "a number such as 1065.5")
+        }
         None => (ErrorKind::NotANumber, "a number"),
     };
     Err(Error::unexpected(kind, expected, shown(cell)))
@@ -375,7 +378,7 @@ mod tests {
         );
         assert_eq!(
             says(0, Cell::Text("3,5")),
-            "column 'age': expected a number with a point, got '3,5'"
+            "column 'age': expected a number such as 1065.5, got '3,5'"
         );
         assert!(
             says(0, Cell::Number(1e39)).contains("expected a finite number of 32 bits, got '1")

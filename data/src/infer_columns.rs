@@ -3,10 +3,11 @@
 //! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
 //! line, because one typing error would otherwise make categories of a thousand numbers.
 
-use crate::cells::{Cell, MissingTexts, NoDefaultNa, Records, has_comma, is_default_na};
+use crate::cells::{Cell, MissingTexts, NoDefaultNa, Records, is_default_na};
 use crate::error::{At, Error, ErrorKind, Place, Result};
 use crate::findings::{Finding, FindingKind};
 use crate::layout::{Column, ColumnKind, sort_names};
+use crate::notation::{OTHERS, has_leading_zero, has_sign, is_date, notations_of};
 use std::collections::HashSet;
 
 /// A column with more names than this is an identifier, not a category.
@@ -24,12 +25,70 @@ struct FirstCell {
     text: String,
 }
 
+/// Cells of one sort, and the first of them.
+#[derive(Default)]
+struct Counted {
+    cells: u64,
+    first: Option<String>,
+}
+
+impl Counted {
+    fn note(&mut self, text: &str, belongs: bool) {
+        if belongs {
+            self.cells += 1;
+            self.first.get_or_insert_with(|| text.to_owned());
+        }
+    }
+
+    /// The first cell, if nearly all of `cells` are of this sort.
+    fn of_nearly_all(&self, cells: u64) -> Option<String> {
+        let nearly_all = cells > 0 && 10 * self.cells >= 9 * cells;
+        self.first.clone().filter(|_| nearly_all)
+    }
+}
+
+/// Cells that are numbers to people, and are not read as such or should not be.
+#[derive(Default)]
+struct OtherNumbers {
+    /// In each of the other notations.
+    notations: [Counted; OTHERS.len()],
+    /// The text that can be read in the fewest of them, and in how many.
+    clearest: Option<(usize, String)>,
+    signs: Counted,
+    dates: Counted,
+    leading_zeros: Counted,
+}
+
+impl OtherNumbers {
+    fn note(&mut self, text: &str, is_number: bool) {
+        self.leading_zeros.note(text, has_leading_zero(text));
+        if is_number {
+            return;
+        }
+        self.signs.note(text, has_sign(text));
+        self.dates.note(text, is_date(text));
+        let fits = notations_of(text);
+        for (counted, &fits) in self.notations.iter_mut().zip(&fits) {
+            counted.note(text, fits);
+        }
+        let count = fits.iter().filter(|fits| **fits).count();
+        if count > 0
+            && self
+                .clearest
+                .as_ref()
+                .is_none_or(|(least, _)| count < *least)
+        {
+            self.clearest = Some((count, text.to_owned()));
+        }
+    }
+}
+
 /// What has been seen of a column.
 #[derive(Default)]
 struct Seen {
     numbers: u64,
     texts: u64,
-    commas: u64,
+    other_numbers: OtherNumbers,
     first_text: Option<FirstCell>,
     first_number: Option<FirstCell>,
     names: HashSet<String>,
@@ -48,7 +107,7 @@ impl Seen {
             (&mut self.texts, &mut self.first_text)
         };
         *count += 1;
-        self.commas += u64::from(has_comma(&name));
+        self.other_numbers.note(&name, is_number);
         first.get_or_insert_with(|| FirstCell {
             at,
             text: name.clone(),
@@ -105,17 +164,43 @@ impl Seen {
         suspicious.then_some(FindingKind::LooksContinuous { classes, rows })
     }
 
-    /// Numbers with a decimal comma would be learned as words.
-    fn looks_like_commas(&self) -> Option<FindingKind> {
-        let suspicious = self.texts > 0 && self.commas == self.texts;
-        suspicious.then_some(FindingKind::DecimalCommas)
+    /// An error if nearly all words are numbers in another notation, such as 3,5: they would be learned as words.
+    fn check_notation(&self) -> Result<()> {
+        let notations = &self.other_numbers.notations;
+        let mut of_nearly_all = notations.iter().map(|seen| seen.of_nearly_all(self.texts));
+        let (true, Some((_, example))) = (
+            of_nearly_all.any(|example| example.is_some()),
+            &self.other_numbers.clearest,
+        ) else {
+            return Ok(());
+        };
+        let expected = "numbers such as 1065.5";
+        Err(Error::unexpected(
+            ErrorKind::OtherNotation,
+            expected,
+            example,
+        ))
     }
 
-    /// Words that never come twice tell nothing about other rows.
+    /// Numbers and dates that are read as words.
+    fn looks_like_numbers(&self) -> Option<FindingKind> {
+        let signs = self.other_numbers.signs.of_nearly_all(self.texts);
+        let dates = self.other_numbers.dates.of_nearly_all(self.texts);
+        let signs = signs.map(|example| FindingKind::SignedNumbers { example });
+        signs.or(dates.map(|example| FindingKind::Dates { example }))
+    }
+
+    /// Numbers that begin with a zero are codes.
+    fn looks_like_codes(&self) -> Option<FindingKind> {
+        let example = self.other_numbers.leading_zeros.first.clone()?;
+        Some(FindingKind::Codes { example })
+    }
+
+    /// Words that hardly ever come twice tell nothing about other rows.
     fn looks_like_names(&self) -> Option<FindingKind> {
         let (rows, words) = (self.cells(), self.names.len() as u64);
-        let suspicious = words > MIN_SUSPICIOUS && words == rows;
-        suspicious.then_some(FindingKind::Identifier { rows })
+        let suspicious = words > MIN_SUSPICIOUS && 10 * words >= 9 * rows;
+        suspicious.then_some(FindingKind::Identifier { words, rows })
     }
 
     /// The names in order, if there are not too many.
@@ -164,10 +249,7 @@ pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<
     if let (Some(name), Some(seen)) = (wanted.target, wanted.target.and_then(|_| seen.pop())) {
         let classes = seen.categories(ErrorKind::TooManyClasses);
         found.classes = classes.map_err(|error| error.in_file(file).in_column(name))?;
-        let suspicious = [seen.looks_like_a_word(), seen.looks_continuous()];
-        let findings = suspicious.into_iter().flatten();
-        let findings = findings.map(|what| Finding::new(name, what));
-        found.findings.extend(findings);
+        found.report(name, [seen.looks_like_a_word(), seen.looks_continuous()]);
     }
     for (name, seen) in wanted.columns.iter().zip(&seen) {
         let added = found.add(name, seen, wanted.categorical.contains(name), any_rows);
@@ -213,9 +295,17 @@ fn read_all(rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<(Vec<Seen>, b
 }
 
 impl Found {
+    /// Adds what was found about a column.
+    fn report(&mut self, name: &str, found: [Option<FindingKind>; 2]) {
+        let findings = found.into_iter().flatten();
+        let findings = findings.map(|what| Finding::new(name, what));
+        self.findings.extend(findings);
+    }
+
     /// Adds a column, or says that it is empty.
     fn add(&mut self, name: &str, seen: &Seen, forced: bool, any_rows: bool) -> Result<()> {
         if !forced {
+            seen.check_notation()?;
             seen.check_mixture()?;
         }
         if any_rows && seen.cells() == 0 {
@@ -223,12 +313,13 @@ impl Found {
             return Ok(());
         }
         let kind = if forced || seen.texts > 0 {
-            let finding = seen.looks_like_commas().or_else(|| seen.looks_like_names());
-            let findings = seen.looks_like_a_word().into_iter().chain(finding);
-            let findings = findings.map(|what| Finding::new(name, what));
-            self.findings.extend(findings);
+            let odd = seen
+                .looks_like_numbers()
+                .or_else(|| seen.looks_like_names());
+            self.report(name, [seen.looks_like_a_word(), odd]);
             ColumnKind::Categorical(seen.categories(ErrorKind::TooManyCategories)?)
         } else {
+            self.report(name, [seen.looks_like_codes(), None]);
             ColumnKind::Numeric
         };
         self.columns.push(Column {

@@ -1,8 +1,10 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
 use crate::cells::{Field, NoDefaultNa, Written};
+use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::findings::Finding;
+use crate::notation::Notation;
 use std::fmt;
 
 /// Rows × columns × channels of an image. A row of data holds its numbers in that order, channels fastest.
@@ -270,6 +272,10 @@ pub struct ReadOptions {
     pub na: Vec<String>,
     /// Where words such as NA are not missing.
     pub no_default_na: NoDefaultNa,
+    /// How numbers are written, in CSV files.
+    pub notation: Notation,
+    /// How letters are written, in CSV files and JSON lines.
+    pub encoding: Encoding,
     /// A category or class that the model does not know is missing, not an error.
     pub unseen_missing: bool,
     /// What is handed through, of tables read for a model.

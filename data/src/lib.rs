@@ -23,9 +23,11 @@
 
 pub mod error;
 pub mod findings;
+pub mod notation;
 pub mod unfinished_files;
 pub mod atomic_file;
 pub mod source;
+pub mod encoding;
 pub mod cells;
 pub mod layout;
 pub mod formats;

@@ -2,6 +2,7 @@
 
 use crate::cells::{NoDefaultNa, Records};
 use crate::encode::encoded;
+use crate::encoding::decoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::csv::CsvRecords;
 use crate::formats::json_lines::{self, JsonRecords};
@@ -55,11 +56,19 @@ impl TableSource {
         if self.format == Some(TableFormat::Parquet) {
             return Ok(Box::new(ParquetRecords::open(&self.origin)?));
         }
-        let mut input = self.origin.open()?;
+        let mut input = self.text(options)?;
         match self.format.map_or_else(|| text_format(&mut input), Ok)? {
             TableFormat::JsonLines => Ok(Box::new(JsonRecords::new(input, listed.to_vec()))),
-            _ => Ok(Box::new(CsvRecords::open(input, options.no_header)?)),
+            _ => {
+                let records = CsvRecords::open(input, options.no_header, options.notation)?;
+                Ok(Box::new(records))
+            }
         }
+    }
+
+    /// The table as text in UTF-8.
+    fn text(&self, options: &ReadOptions) -> Result<ByteReader> {
+        decoded(self.origin.open()?, options.encoding)
     }
 
     /// Finds out what the columns are. Reads the table twice: once for that, once for the numbers.
@@ -69,7 +78,7 @@ impl TableSource {
         let named = |error: Error| error.in_file(&file);
         let names = match source.records(options, &[])?.header() {
             Some(names) => names.to_vec(),
-            None => json_lines::names(source.origin.open()?)?,
+            None => json_lines::names(source.text(options)?)?,
         };
         if names.is_empty() {
             let error = Error::expected(ErrorKind::Empty, "at least one row", "none");
@@ -81,7 +90,7 @@ impl TableSource {
         check_named(&categorical, &chosen.columns, "to be categorical").map_err(named)?;
         let no_default_na = columns_of(&options.no_default_na, &names);
         if let NoDefaultNa::In(columns) = &no_default_na {
-            check_named(columns, &chosen.names(), "for --no-default-na").map_err(named)?;
+            check_named(columns, &chosen.names(), "in which NA is a word").map_err(named)?;
         }
         let mut rows = source.records(options, &names)?;
         rows.select(&chosen.names(), &[]);

@@ -1,5 +1,6 @@
 //! Where rows and labels come from: the arguments that commands share.
 
+use crate::options::text::TextArgs;
 use crate::terminal::hints::warning;
 use crate::terminal::user_error::{user_error, warn};
 use anyhow::Result;
@@ -97,6 +98,8 @@ pub struct Input {
     /// given several times. Without columns: in all of them. The model stores it
     #[arg(long, value_name = "COLUMNS", num_args = 0..=1, default_missing_value = "")]
     pub no_default_na: Vec<String>,
+    #[command(flatten)]
+    pub text: TextArgs,
     /// How to treat a category or class not seen in training
     #[arg(long, value_enum, default_value_t = Unseen::Error)]
     pub unseen: Unseen,
@@ -113,21 +116,23 @@ impl Input {
     }
 
     /// How the data are read.
-    pub fn options(&self, split: Split) -> ReadOptions {
+    pub fn options(&self, split: Split) -> Result<ReadOptions> {
         let split = match self.split {
             Some(Half::Train) => Split::Train,
             Some(Half::Test) => Split::Test,
             None => split,
         };
-        ReadOptions {
+        Ok(ReadOptions {
             split,
             target: self.target.clone(),
             no_header: self.no_header,
             na: self.na.clone(),
             no_default_na: self.no_default_na(),
+            notation: self.text.notation()?,
+            encoding: self.text.encoding(),
             unseen_missing: self.unseen == Unseen::Missing,
             ..ReadOptions::default()
-        }
+        })
     }
 
     /// Where words such as NA are words; the option without columns gives an empty name.
@@ -145,7 +150,7 @@ impl Input {
         let options = ReadOptions {
             no_labels: true,
             keep,
-            ..self.options(Split::Test)
+            ..self.options(Split::Test)?
         };
         let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
         if named && rows.layout.kept.is_empty() {
@@ -166,7 +171,7 @@ impl Input {
     pub fn open(&self, model: &Model, keep: Keep) -> Result<RowStream> {
         let options = ReadOptions {
             keep,
-            ..self.options(Split::Test)
+            ..self.options(Split::Test)?
         };
         let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
         let rows = self.with_labels(rows)?;
@@ -213,6 +218,8 @@ impl Input {
                 NoDefaultNa::Nowhere if !is_class => NoDefaultNa::Nowhere,
                 _ => NoDefaultNa::Everywhere,
             },
+            notation: self.text.notation()?,
+            encoding: self.text.encoding(),
             ..ReadOptions::default()
         };
         let table = sumout_data::read(path, &options)?;

@@ -6,6 +6,7 @@
 use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
 use crate::layout::some_of;
+use crate::notation::{Notation, Reading};
 use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
 use csv::ByteRecord;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -123,6 +124,10 @@ impl<R: BufRead> CsvReader<R> {
             let expected = "a line with the names of the columns";
             return Err(Error::expected(ErrorKind::Empty, expected, "nothing"));
         }
+        if self.record.as_slice().contains(&0) {
+            let got = "bytes that are zero, as in UTF-16";
+            return Err(Error::expected(ErrorKind::NotUtf8, "text in UTF-8", got));
+        }
         let cell = |i| Ok(self.cell(i)?.trim().to_owned());
         (0..self.cells).map(cell).collect()
     }
@@ -179,7 +184,7 @@ impl<R: BufRead> CsvReader<R> {
     pub fn cell(&self, column: usize) -> Result<&str> {
         std::str::from_utf8(&self.record[column]).map_err(|_| {
             let got = format!("other bytes in cell {}", column + 1);
-            Error::expected(ErrorKind::Damaged, "text in UTF-8", got).at(self.place())
+            Error::expected(ErrorKind::NotUtf8, "text in UTF-8", got).at(self.place())
         })
     }
 }
@@ -250,13 +255,14 @@ pub struct CsvRecords {
     /// Where the chosen columns are, and those that are kept.
     chosen: Vec<usize>,
     kept: Vec<usize>,
+    notation: Notation,
     /// A first line that turned out to be data.
     held: bool,
 }
 
 impl CsvRecords {
     /// Reads the line of names, or makes names (x0, x1, …) if the first line is data.
-    pub fn open(input: ByteReader, no_header: bool) -> Result<Self> {
+    pub fn open(input: ByteReader, no_header: bool, notation: Notation) -> Result<Self> {
         let name = input.name.clone();
         let named = |error: Error| error.in_file(&name);
         let mut rows = CsvReader::new(input.into_reader(), LONGEST_ROW).map_err(named)?;
@@ -272,21 +278,42 @@ impl CsvRecords {
             header,
             chosen: vec![],
             kept: vec![],
+            notation,
             held: no_header,
         })
     }
 
     /// Hands over the record that was read.
     fn row(&self, each: &mut EachRow<'_>) -> Result<()> {
-        let cell = |&column: &usize| Ok(Cell::Text(self.rows.cell(column)?.trim()));
-        let cells = self
-            .chosen
-            .iter()
-            .map(cell)
-            .collect::<Result<Vec<Cell>>>()?;
-        let kept = |&column: &usize| Ok(Written::Text(self.rows.cell(column)?.to_owned()));
+        let cell = |&column: &usize| self.cell(column);
+        let cells: Result<Vec<Cell>> = self.chosen.iter().map(cell).collect();
+        let kept = |&column: &usize| self.written(column);
         let kept = self.kept.iter().map(kept).collect::<Result<_>>()?;
-        each(self.rows.place(), &cells, kept)
+        each(self.rows.place(), &cells?, kept)
+    }
+
+    fn cell(&self, column: usize) -> Result<Cell<'_>> {
+        let text = self.rows.cell(column)?.trim();
+        match self.notation.read(text) {
+            Reading::AsItIs => Ok(Cell::Text(text)),
+            Reading::Number(number) => Ok(number.parse().map_or(Cell::Text(text), Cell::Number)),
+            Reading::Other => {
+                let expected = format!("a number with '{}'", self.notation.decimal);
+                let error = Error::unexpected(ErrorKind::OtherNotation, expected, text);
+                let error = error.in_column(&self.header[column]);
+                Err(error.at(self.rows.place()))
+            }
+        }
+    }
+
+    /// A cell as it was written, but numbers of the chosen columns with a point, as answers beside them have it.
+    fn written(&self, column: usize) -> Result<Written> {
+        let text = self.rows.cell(column)?;
+        let number = match self.notation.read(text.trim()) {
+            Reading::Number(number) if self.chosen.contains(&column) => Some(number),
+            _ => None,
+        };
+        Ok(Written::Text(number.unwrap_or_else(|| text.to_owned())))
     }
 }
 
@@ -333,6 +360,7 @@ mod tests {
             }
             .open()?,
             false,
+            Notation::default(),
         )
     }
 
@@ -427,7 +455,7 @@ mod tests {
         }
         .open()
         .unwrap();
-        let mut records = CsvRecords::open(input, true).unwrap();
+        let mut records = CsvRecords::open(input, true, Notation::default()).unwrap();
         assert_eq!(records.header().unwrap(), ["x0", "x1"]);
         records.select(&["x1".to_owned()], &[0]);
         let mut seen = Vec::new();

@@ -22,7 +22,7 @@ pub fn resume(
     let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
-    let options = args.input.options(Split::Train);
+    let options = args.input.options(Split::Train)?;
     let data = TrainingData::read(args, &options, Some(&layout_of(model)))?;
     warn_of_findings(&data.table.layout);
     check_same(&model.about.training, &data, args, checkpoint)?;

@@ -33,7 +33,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let options = ReadOptions {
         categorical: args.categorical.clone(),
         ignore: args.ignore.clone(),
-        ..args.input.options(Split::Train)
+        ..args.input.options(Split::Train)?
     };
     let data = TrainingData::read(args, &options, None)?;
     say_ignored(&data.table.layout);

@@ -2,12 +2,12 @@
 
 use crate::commands::train::args::Args;
 use crate::options::input::Unseen;
+use crate::options::text::name;
 use crate::terminal::hints::quoted;
 use crate::terminal::interrupt::{self, Interrupted};
 use crate::terminal::progress::StepReporter;
 use crate::terminal::user_error::{in_words, warn};
 use anyhow::Result;
-use clap::ValueEnum;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -118,20 +118,19 @@ impl CheckpointTimes {
 /// What to type to continue.
 fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
     let checkpoint = checkpoint_path(&args.out).to_string_lossy().into_owned();
-    let half = args.input.split.and_then(|half| half.to_possible_value());
     let (device, precision) = args.device.given();
     let options = [
         ("resume", Some(checkpoint)),
         ("data", Some(args.input.data.clone())),
         ("labels", args.input.labels.clone()),
-        ("split", half.map(|half| half.get_name().to_owned())),
+        ("split", args.input.split.map(name)),
         ("validation", args.validation.clone()),
         ("device", device),
         ("precision", precision),
         ("out", Some(args.out.to_string_lossy().into_owned())),
     ];
     let mut command = String::from("sumout train");
-    for (name, value) in options {
+    for (name, value) in options.into_iter().chain(args.input.text.given()) {
         if let Some(value) = value {
             command += &format!(" --{name} {}", quoted(&value));
         }
