@@ -167,6 +167,40 @@ fn names_that_the_model_never_met() {
 }
 
 #[test]
+fn columns_that_are_not_there() {
+    let folder = folder();
+    folder.write("short.csv", "id,colour\n007,red\n008,\n");
+    folder.write("holes.csv", "id,colour,a\n007,red,\n008,,\n");
+    let refused = folder.run("predict m.sumout --data short.csv");
+    let hint = "--absent missing treats absent columns as missing\n";
+    assert!(
+        refused.code == 2 && refused.stderr.ends_with(hint),
+        "{}",
+        refused.stderr
+    );
+    for command in ["predict", "impute", "predict --keep-all"] {
+        let of = |data: &str| {
+            let run = folder.run(&format!(
+                "{command} m.sumout --data {data} --absent missing"
+            ));
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            run.stdout.replace(",a,", ",") // kept only where it is there
+        };
+        if command != "predict --keep-all" {
+            assert_eq!(of("short.csv"), of("holes.csv"), "{command}");
+        } else {
+            assert!(of("short.csv").starts_with("id,colour,class,p_no"));
+        }
+    }
+    folder.write("other.csv", "id,size\n1,2\n");
+    let none = folder.run("predict m.sumout --data other.csv --absent missing");
+    assert!(
+        none.code == 2,
+        "a table without any column of the model is a mistake"
+    );
+}
+
+#[test]
 fn a_number_out_of_this_world_gets_a_word() {
     let folder = folder();
     folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");

@@ -177,8 +177,8 @@ pub trait Records: Send {
     /// The columns that can be kept as they are written, and what they hold.
     fn keepable(&mut self) -> Result<Vec<Field>>;
 
-    /// Chooses the columns that [`Records::fill`] hands over, and their order: by name as cells, all of them in the header
-    /// if there is one; and by their number in [`Records::keepable`] as they are written.
+    /// Chooses the columns that [`Records::fill`] hands over, and their order: by name as cells, which are missing where
+    /// there is no such column; and by their number in [`Records::keepable`] as they are written.
     fn select(&mut self, names: &[String], kept: &[usize]);
 
     /// Hands over the next rows, at most `max_rows`; returns how many. 0 is the end.

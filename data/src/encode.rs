@@ -14,7 +14,9 @@
 use crate::cells::{Cell, MissingTexts, Records, Written, is_default_na};
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::findings::{Finding, FindingKind};
-use crate::layout::{Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of};
+use crate::layout::{
+    Absent, Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of,
+};
 use crate::match_columns::places_of;
 use crate::notation::notations_of;
 use std::collections::{HashMap, HashSet};
@@ -130,9 +132,9 @@ impl Encoder {
         !matches!(self.takes[column], Takes::Number)
     }
 
-    /// For every column, its place in a table with these names.
-    pub fn places(&self, header: &[String]) -> Result<Vec<usize>> {
-        places_of(&self.names, self.named, header)
+    /// For every column, its place in a table with these names, if it is there.
+    pub fn places(&self, header: &[String], absent: Absent) -> Result<Vec<Option<usize>>> {
+        places_of(&self.names, self.named, header, absent)
     }
 
     /// The number of a cell; NaN if it is missing.

@@ -40,6 +40,8 @@ pub enum ErrorKind {
     Empty,
     /// A column that is wanted is not there.
     MissingColumn,
+    /// A column of the model is not there, but others are.
+    AbsentColumn,
     /// Rows are of another width or shape than the model's.
     ModelMismatch,
     /// Two columns have the same name.

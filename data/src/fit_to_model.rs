@@ -94,9 +94,10 @@ fn matched(
     let places = if options.no_header {
         by_order(model.width, chosen.columns.len())?
     } else {
-        places_of(model_names, !model.columns.is_empty(), &chosen.columns)?
+        let named = !model.columns.is_empty();
+        places_of(model_names, named, &chosen.columns, options.absent)?
     };
-    chosen.keep_places(&places);
+    chosen.keep_places(&places, model_names);
     Ok(chosen)
 }
 

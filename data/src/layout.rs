@@ -253,6 +253,16 @@ pub enum Keep {
     All,
 }
 
+/// What a column of the model is that a table does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Absent {
+    /// An error.
+    #[default]
+    Error,
+    /// Missing in every row. One column at least must be there.
+    Missing,
+}
+
 /// How a data set is read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -278,6 +288,8 @@ pub struct ReadOptions {
     pub encoding: Encoding,
     /// A category or class that the model does not know is missing, not an error.
     pub unseen_missing: bool,
+    /// What a column of the model is that the data do not have.
+    pub absent: Absent,
     /// What is handed through, of tables read for a model.
     pub keep: Keep,
 }

@@ -11,7 +11,7 @@ use sumout_data::cells::{NoDefaultNa, is_default_na};
 use sumout_data::error::{At, Place};
 use sumout_data::findings::FindingKind;
 use sumout_data::layout::{
-    Chunk, ColumnKind, Keep, Layout, ReadOptions, RowStream, Split, Table, some_of,
+    Absent, Chunk, ColumnKind, Keep, Layout, ReadOptions, RowStream, Split, Table, some_of,
 };
 use sumout_data::model_files::layout_of;
 use sumout_data::{Error, ErrorKind};
@@ -31,6 +31,15 @@ pub enum Unseen {
     /// As an error
     Error,
     /// As missing
+    Missing,
+}
+
+/// How to treat a column of the model that the data do not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AbsentArg {
+    /// As an error
+    Error,
+    /// As missing in every row
     Missing,
 }
 
@@ -103,6 +112,9 @@ pub struct Input {
     /// How to treat a category or class not seen in training
     #[arg(long, value_enum, default_value_t = Unseen::Error)]
     pub unseen: Unseen,
+    /// How to treat a column of the model that the data do not have
+    #[arg(long, value_enum, default_value_t = AbsentArg::Error)]
+    pub absent: AbsentArg,
     /// Which half to read, if the data set has a training half and a test half [default: train for
     /// `sumout train`, else test]
     #[arg(long, value_name = "HALF")]
@@ -131,6 +143,10 @@ impl Input {
             notation: self.text.notation()?,
             encoding: self.text.encoding(),
             unseen_missing: self.unseen == Unseen::Missing,
+            absent: match self.absent {
+                AbsentArg::Error => Absent::Error,
+                AbsentArg::Missing => Absent::Missing,
+            },
             ..ReadOptions::default()
         })
     }

@@ -16,6 +16,9 @@ pub fn hint(error: &Error) -> Option<String> {
         (ErrorKind::UnknownCategory | ErrorKind::UnknownClass, Some(_)) => {
             "--unseen missing treats such a cell as missing".to_owned()
         }
+        (ErrorKind::AbsentColumn, _) => {
+            "--absent missing treats absent columns as missing".to_owned()
+        }
         (ErrorKind::MixedColumn, Some(column)) => format!(
             "--categorical {column} treats all of them as categories, --na TEXT makes TEXT missing"
         ),

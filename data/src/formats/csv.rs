@@ -252,8 +252,8 @@ pub struct CsvRecords {
     name: String,
     rows: CsvReader<Box<dyn BufRead + Send>>,
     header: Vec<String>,
-    /// Where the chosen columns are, and those that are kept.
-    chosen: Vec<usize>,
+    /// Where the chosen columns are, if they are there, and those that are kept.
+    chosen: Vec<Option<usize>>,
     kept: Vec<usize>,
     notation: Notation,
     /// A first line that turned out to be data.
@@ -285,7 +285,7 @@ impl CsvRecords {
 
     /// Hands over the record that was read.
     fn row(&self, each: &mut EachRow<'_>) -> Result<()> {
-        let cell = |&column: &usize| self.cell(column);
+        let cell = |column: &Option<usize>| column.map_or(Ok(Cell::Missing), |at| self.cell(at));
         let cells: Result<Vec<Cell>> = self.chosen.iter().map(cell).collect();
         let kept = |&column: &usize| self.written(column);
         let kept = self.kept.iter().map(kept).collect::<Result<_>>()?;
@@ -310,7 +310,7 @@ impl CsvRecords {
     fn written(&self, column: usize) -> Result<Written> {
         let text = self.rows.cell(column)?;
         let number = match self.notation.read(text.trim()) {
-            Reading::Number(number) if self.chosen.contains(&column) => Some(number),
+            Reading::Number(number) if self.chosen.contains(&Some(column)) => Some(number),
             _ => None,
         };
         Ok(Written::Text(number.unwrap_or_else(|| text.to_owned())))
@@ -329,8 +329,7 @@ impl Records for CsvRecords {
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
         let at: HashMap<&String, usize> = self.header.iter().zip(0..).collect();
-        let place = |name| at.get(name).copied();
-        self.chosen = names.iter().filter_map(place).collect();
+        self.chosen = names.iter().map(|name| at.get(name).copied()).collect();
         self.kept = kept.to_vec();
     }
 

@@ -25,6 +25,8 @@ const ROW_GROUP: usize = 1 << 16;
 
 /// A column of a batch.
 enum Cells {
+    /// A column that is not there.
+    Absent,
     Wholes(Int64Array),
     Numbers(Float64Array),
     Texts(StringArray),
@@ -113,7 +115,10 @@ impl ParquetRecords {
         };
         let damaged = |error| Error::damaged(format!("damaged: {error}")).in_file(&self.name);
         let batch = batch.map_err(damaged)?;
-        let chosen = self.chosen.iter().map(|&column| {
+        let chosen = self.chosen.iter().map(|column| {
+            let Some(column) = *column else {
+                return Ok(Cells::Absent);
+            };
             check_kind(
                 &self.name,
                 &self.header[column],
@@ -200,7 +205,7 @@ impl Records for ParquetRecords {
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
         let at = |name: &String| self.header.iter().position(|other| other == name);
-        self.chosen = names.iter().filter_map(at).collect();
+        self.chosen = names.iter().map(at).collect();
         self.kept = kept.iter().map(|&column| self.keepable[column]).collect();
     }
 
