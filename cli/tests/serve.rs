@@ -213,6 +213,37 @@ fn answers_are_those_of_the_command_line_in_every_format() {
         answer
     );
 
+    let filled = service.post("/v1/impute", "text/csv", csv).body;
+    let ours = service.folder.run("impute flowers.sumout --data new.csv");
+    assert_eq!(filled, ours.stdout, "to the last digit");
+    let short = "colour,note\nblue,a\n,b\n";
+    let refused = service.post("/v1/impute", "text/csv", short).error();
+    assert!(
+        refused.starts_with("400 line 1: expected a column 'width'"),
+        "{refused}"
+    );
+    let filled = service
+        .post("/v1/impute?absent=missing", "text/csv", short)
+        .body;
+    service.folder.write("short.csv", short);
+    let ours = "impute flowers.sumout --data short.csv --absent missing";
+    assert_eq!(filled, service.folder.run(ours).stdout);
+    assert!(
+        filled.starts_with("colour,note,width,length\nblue,a,"),
+        "{filled}"
+    );
+    let answer = service
+        .post("/v1/predict?absent=missing", "text/csv", short)
+        .body;
+    let same = service
+        .rows("/v1/predict", json!([{ "colour": "blue" }, {}]))
+        .json();
+    let log = answer
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split(',').next_back());
+    assert_eq!(log.unwrap(), same["rows"][0]["log_likelihood"].to_string());
+
     let filled = service
         .post("/v1/impute?classes=true", "text/csv", csv)
         .body;
