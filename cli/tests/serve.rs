@@ -617,6 +617,32 @@ fn tokens_hosts_and_headers() {
     assert!(page.head.contains("x-content-type-options: nosniff"));
 }
 
+/// Examples need to suit only one of the models.
+#[test]
+fn examples_for_one_of_several_models() {
+    let folder = Folder::new();
+    let rows: String = (0..40).map(|i| format!("{},{}\n", i % 7, i % 5)).collect();
+    folder.write("other.csv", &format!("a,b\n{rows}"));
+    let run = folder.run("train --data other.csv --steps 5 --out other.sumout");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let other = folder.path("other.sumout");
+    let data = folder.path("other.csv");
+    let (other, data) = (other.display(), data.display());
+    let service = Service::start(&format!("{other} --examples {data}"));
+    let examples = |model: &str| {
+        let reply = service.get(&format!("/v1/examples?model={model}")).json();
+        reply["rows"].as_array().unwrap().len()
+    };
+    assert_eq!((examples("other"), examples("flowers")), (40, 0));
+    folder.write("neither.csv", "c,d\n1,2\n");
+    let run = folder.run("serve other.sumout --examples neither.csv --listen 127.0.0.1:0");
+    assert!(
+        run.code == 2 && run.stderr.contains("expected a column 'a'"),
+        "{}",
+        run.stderr
+    );
+}
+
 #[test]
 fn several_models_and_a_new_file() {
     let service = Service::start("second=flowers.sumout --reload");
