@@ -155,8 +155,27 @@ fn evaluate() {
             "evaluate flowers.sumout --data flowers.csv --missing clean --missing iid:0.5 --missing iid:1",
             "evaluate flowers.sumout flowers.sumout --data flowers.csv --json",
             "evaluate flowers.sumout --data unlabelled.csv",
+            "evaluate flowers.sumout --data flowers.csv --per-class",
         ]
     ));
+}
+
+/// Only the rows of the training are known: not others, and not fewer.
+#[test]
+fn evaluate_knows_the_training_rows() {
+    let folder = flowers();
+    let warns = |model: &str, data: &str| {
+        let run = folder.run(&format!("evaluate {model} --data {data}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stderr.contains("was trained on these rows")
+    };
+    folder.write("more.csv", &program::flowers(91));
+    assert!(warns("flowers.sumout", "flowers.csv"));
+    assert!(!warns("flowers.sumout", "more.csv"));
+    let train =
+        "train --data flowers.csv --target species --validation 0.2 --steps 5 --out s.sumout";
+    assert_eq!(folder.run(train).code, 0);
+    assert!(warns("s.sumout", "flowers.csv"), "some of them were used");
 }
 
 #[test]

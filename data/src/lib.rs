@@ -26,6 +26,7 @@ pub mod findings;
 pub mod notation;
 pub mod unfinished_files;
 pub mod atomic_file;
+pub mod data_digest;
 pub mod source;
 pub mod encoding;
 pub mod cells;

@@ -22,6 +22,12 @@ pub const NA: &str = "na";
 /// Where a model remembers in which columns words such as NA are not missing.
 pub const NO_DEFAULT_NA: &str = "no_default_na";
 
+/// Where a model remembers the digest of the rows that it was trained on.
+pub const DATA: &str = "data";
+
+/// Where a model remembers the digest of the rows of which some were kept aside for validation.
+pub const SPLIT_FROM: &str = "split_from";
+
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
     let model = Model::from_bytes(&bytes(path)?);

@@ -11,7 +11,7 @@ use std::path::Path;
 use sumout::model::Notes;
 use sumout::training::Checkpoint;
 use sumout_data::layout::Split;
-use sumout_data::model_files::{self, layout_of};
+use sumout_data::model_files::{self, DATA, layout_of};
 
 /// Reads a checkpoint and its data.
 pub fn resume(
@@ -45,7 +45,7 @@ fn check_same(notes: &Notes, data: &TrainingData, args: &Args, checkpoint: &Path
         (Some(None), Some(_)) => {
             format!("{file}: expected no --validation, as at the start of this run, got one")
         }
-        _ if notes.get("data") != Some(digest(&data.table)) => {
+        _ if notes.get(DATA) != Some(digest(&data.table)) => {
             let name = &args.input.data;
             format!("{name}: expected the data that {file} was trained on, got other data")
         }

@@ -16,7 +16,7 @@ use sumout::recipes::{Fit, Preset};
 use sumout::{Settings, Trainer};
 use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table, some_of};
-use sumout_data::model_files::{NA, NO_DEFAULT_NA, TARGET};
+use sumout_data::model_files::{DATA, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET};
 use sumout_data::plan::Plan;
 use sumout_data::table_checks;
 
@@ -131,10 +131,13 @@ fn notes(data: &TrainingData) -> Notes {
     let layout = &data.table.layout;
     let mut notes = Notes::new(json!({
         "program": concat!("sumout ", env!("CARGO_PKG_VERSION")),
-        "data": digest(&data.table),
+        DATA: digest(&data.table),
         VALIDATION: data.validation.as_ref().map(digest),
         TARGET: layout.target,
     }));
+    if let Some(digest) = &data.split_from {
+        notes.set(SPLIT_FROM, digest);
+    }
     if !layout.na.is_empty() {
         notes.set(NA, &layout.na);
     }

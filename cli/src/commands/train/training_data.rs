@@ -4,10 +4,10 @@ use crate::commands::train::args::Args;
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
-use sha2::{Digest, Sha256};
 use sumout::Rows;
 use sumout::random::{Purpose, Stream};
 use sumout::training::{Data, labels};
+use sumout_data::data_digest::DataDigest;
 use sumout_data::layout::{Layout, ReadOptions, Split, Table};
 
 /// Training rows and validation rows.
@@ -16,6 +16,8 @@ pub struct TrainingData {
     pub table: Table,
     /// To keep the best model by.
     pub validation: Option<Table>,
+    /// The digest of both together, if both are from one table.
+    pub split_from: Option<String>,
 }
 
 impl TrainingData {
@@ -32,6 +34,7 @@ impl TrainingData {
             return Ok(Self {
                 table,
                 validation: None,
+                split_from: None,
             });
         };
         if let Ok(share) = validation.parse::<f64>() {
@@ -49,6 +52,7 @@ impl TrainingData {
         Ok(Self {
             table,
             validation: Some(validation),
+            split_from: None,
         })
     }
 
@@ -104,6 +108,7 @@ fn split(table: &Table, share: f64) -> Result<TrainingData> {
     Ok(TrainingData {
         table: picked(table, &order[kept..]),
         validation: Some(picked(table, &order[..kept])),
+        split_from: Some(digest(table)),
     })
 }
 
@@ -185,18 +190,9 @@ fn count(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-/// SHA-256 of numbers and labels, to tell data apart.
+/// The digest of a table.
 pub fn digest(table: &Table) -> String {
-    let mut hash = Sha256::new();
-    for piece in table.values.chunks(1 << 16) {
-        let bytes: Vec<u8> = piece.iter().flat_map(|x| x.to_le_bytes()).collect();
-        hash.update(bytes);
-    }
-    let labels = table.labels.as_deref().unwrap_or_default();
-    for piece in labels.chunks(1 << 16) {
-        let bytes: Vec<u8> = piece.iter().flat_map(|label| label.to_le_bytes()).collect();
-        hash.update(bytes);
-    }
-    let digest = hash.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = DataDigest::default();
+    digest.add(&table.values, table.labels.as_deref());
+    digest.finish()
 }
