@@ -127,6 +127,30 @@ fn the_prior_of_images() {
     );
 }
 
+/// A rare class that is hard to tell is found more often when all classes weigh the same.
+#[test]
+fn classes_can_weigh_the_same() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let is_rare = i % 10 == 0;
+        let x = (i * 37 % 100) as f64 / 50.0 + if is_rare { 1.0 } else { 0.0 };
+        format!("{x},{}\n", ["usual", "rare"][usize::from(is_rare)])
+    };
+    let rows: String = (0..400).map(row).collect();
+    folder.write("a.csv", &format!("x,y\n{rows}"));
+    let rare = |options: &str| {
+        let train = "train --data a.csv --target y --steps 150 --out a.sumout";
+        let run = folder.run(&format!("{train} {options}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let classes = folder.run("predict a.sumout --data a.csv").stdout;
+        classes.matches("\nrare,").count()
+    };
+    let (usual, balanced) = (rare(""), rare("--class-weight balanced"));
+    assert!(usual < 40 && balanced > 80, "{usual} {balanced}");
+    assert_eq!(rare("--class-weight usual=1,rare=9"), balanced);
+    assert!(rare("--class-weight balanced --prior usual=99,rare=1") < balanced);
+}
+
 #[test]
 fn labels_in_a_file_of_their_own() {
     let folder = Folder::new();

@@ -27,6 +27,10 @@ pub struct Args {
     /// a weight for each class, such as no=9,yes=1 [default: labels]
     #[arg(long, value_name = "PRIOR")]
     pub(super) prior: Option<String>,
+    /// Weights of the rows of each class: balanced (all classes weigh the same), or a weight for each class,
+    /// such as no=1,yes=5. They change the prior too, unless --prior is given
+    #[arg(long, value_name = "WEIGHTS")]
+    pub(super) class_weight: Option<String>,
     /// Validation data, to keep the best model: a data set (its test half, if it has two), or the
     /// share of the rows to use for validation, such as 0.1
     #[arg(long, value_name = "DATA")]
@@ -38,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) force: bool,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior"])]
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior", "class_weight"])]
     pub(super) resume: Option<PathBuf>,
     /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on Ctrl-C
     #[arg(long, value_name = "STEPS", default_value_t = 1000)]

@@ -1,6 +1,6 @@
 //! A number for each class, as options give it: `no=9,yes=1`.
 
-use crate::commands::train::training_data::class_name;
+use crate::commands::train::training_data::{class_counts, class_name};
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use sumout::training::Prior;
@@ -13,6 +13,26 @@ pub fn prior(text: &str, table: &Table) -> Result<Prior> {
         "uniform" => Prior::Uniform,
         weights => Prior::Given(class_numbers("--prior", "labels, uniform", weights, table)?),
     })
+}
+
+/// The weights that `--class-weight` names.
+pub fn class_weights(text: &str, table: &Table) -> Result<Vec<f64>> {
+    if text != "balanced" {
+        return class_numbers("--class-weight", "balanced", text, table);
+    }
+    let counts = class_counts(table);
+    let labelled: usize = counts.iter().sum();
+    let weight = |count: &usize| labelled as f64 / (counts.len() * count.max(&1)) as f64;
+    Ok(counts.iter().map(weight).collect())
+}
+
+/// P(y) as the weighted rows have it.
+pub fn weighted_prior(weights: &[f64], table: &Table) -> Prior {
+    let counts = class_counts(table).into_iter();
+    let weighted = counts
+        .zip(weights)
+        .map(|(count, weight)| count as f64 * weight);
+    Prior::Given(weighted.collect())
 }
 
 /// A number above 0 for each class of a table; `words` are what the option takes besides.
@@ -64,6 +84,17 @@ mod tests {
         assert_eq!(of("uniform").unwrap(), Prior::Uniform);
         assert_eq!(of("labels").unwrap(), Prior::Labels);
         assert_eq!(of("a=b=2,no=0.5").unwrap(), Prior::Given(vec![0.5, 2.0]));
+        let table = Table {
+            labels: Some(vec![0, 0, 0, 1, -1]),
+            ..table
+        };
+        let weights = class_weights("balanced", &table).unwrap();
+        assert_eq!(weights, [4.0 / 6.0, 2.0]);
+        assert_eq!(
+            weighted_prior(&weights, &table),
+            Prior::Given(vec![2.0, 2.0])
+        );
+        let of = |text| prior(text, &table);
         for (text, got) in [
             ("no=1", "none for a=b"),
             ("no=1,no=2", "no=2"),

@@ -1,7 +1,7 @@
 //! A run that was stopped continues with the same data. Other data would give other bits.
 
 use crate::commands::train::args::Args;
-use crate::commands::train::start::VALIDATION;
+use crate::commands::train::start::{CLASS_WEIGHT, VALIDATION};
 use crate::commands::train::training_data::{TrainingData, describe, digest};
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
@@ -23,7 +23,10 @@ pub fn resume(
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
     let options = args.input.options(Split::Train)?;
-    let data = TrainingData::read(args, &options, Some(&layout_of(model)))?;
+    let mut data = TrainingData::read(args, &options, Some(&layout_of(model)))?;
+    if let Some(weights) = model.about.training.get::<Vec<f64>>(CLASS_WEIGHT) {
+        data.weigh(&weights);
+    }
     warn_of_findings(&data.table.layout);
     check_same(&model.about.training, &data, args, checkpoint)?;
     let (step, steps) = (stopped.steps_done(), stopped.settings().steps);

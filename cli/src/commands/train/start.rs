@@ -13,6 +13,7 @@ use serde_json::json;
 use std::io::Write;
 use sumout::model::Notes;
 use sumout::recipes::{Fit, Preset};
+use sumout::training::Prior;
 use sumout::{Settings, Trainer};
 use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table, some_of};
@@ -22,6 +23,9 @@ use sumout_data::table_checks;
 
 /// The key of the validation data in a model's notes about its training.
 pub const VALIDATION: &str = "validation";
+
+/// The key of the weights of the classes in a model's notes about its training.
+pub const CLASS_WEIGHT: &str = "class_weight";
 
 /// Warnings about columns that are printed one by one.
 const MAX_WARNINGS: usize = 20;
@@ -35,17 +39,29 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
         ignore: args.ignore.clone(),
         ..args.input.options(Split::Train)?
     };
-    let data = TrainingData::read(args, &options, None)?;
+    let mut data = TrainingData::read(args, &options, None)?;
     say_ignored(&data.table.layout);
     warn_of_columns(&data.table);
     check_classes(&data.table)?;
     let chosen = plan.for_data(&data.table)?;
     let mut settings = with_options(chosen.settings.clone(), args);
+    let weights = args.class_weight.as_deref();
+    let weights = weights.map(|given| class_numbers::class_weights(given, &data.table));
+    let weights = weights.transpose()?;
+    if let Some(weights) = &weights {
+        data.weigh(weights);
+        if settings.prior == Prior::Labels {
+            settings.prior = class_numbers::weighted_prior(weights, &data.table);
+        }
+    }
     if let Some(given) = &args.prior {
         settings.prior = class_numbers::prior(given, &data.table)?;
     }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
+    if let Some(weights) = &weights {
+        about.training.set(CLASS_WEIGHT, weights);
+    }
     let preset = Preset { settings, ..chosen };
     Ok((Fit::new().preset(preset).about(about), data))
 }

@@ -16,6 +16,8 @@ pub struct TrainingData {
     pub table: Table,
     /// To keep the best model by.
     pub validation: Option<Table>,
+    /// Weights of the training rows; empty where all weigh the same.
+    weights: Vec<f32>,
     /// The digest of both together, if both are from one table.
     pub split_from: Option<String>,
 }
@@ -34,6 +36,7 @@ impl TrainingData {
             return Ok(Self {
                 table,
                 validation: None,
+                weights: Vec::new(),
                 split_from: None,
             });
         };
@@ -52,13 +55,27 @@ impl TrainingData {
         Ok(Self {
             table,
             validation: Some(validation),
+            weights: Vec::new(),
             split_from: None,
         })
     }
 
+    /// Gives every training row the weight of its class, and a row without a label the weight 1; then all are scaled to
+    /// weigh 1 on average, as in Python.
+    pub fn weigh(&mut self, class_weights: &[f64]) {
+        let weight =
+            |label: &i64| usize::try_from(*label).map_or(1.0, |class| class_weights[class]);
+        let weights: Vec<f64> = self.table.labels.iter().flatten().map(weight).collect();
+        let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+        self.weights = weights
+            .iter()
+            .map(|weight| (weight / mean) as f32)
+            .collect();
+    }
+
     /// The training rows, for the trainer.
     pub fn train(&self) -> Result<Data<'_>> {
-        data_of(&self.table)
+        Ok(data_of(&self.table)?.weighted(&self.weights))
     }
 
     /// The validation rows, for the trainer.
@@ -108,6 +125,7 @@ fn split(table: &Table, share: f64) -> Result<TrainingData> {
     Ok(TrainingData {
         table: picked(table, &order[kept..]),
         validation: Some(picked(table, &order[..kept])),
+        weights: Vec::new(),
         split_from: Some(digest(table)),
     })
 }
