@@ -266,3 +266,53 @@ fn ctrl_c_and_resume() {
     );
     assert!(!folder.path("a.checkpoint.sumout").exists());
 }
+
+/// After SIGKILL, the next run says how to go on; the validation data need not be named again.
+#[cfg(unix)]
+#[test]
+fn kill_and_resume() {
+    let folder = folder();
+    folder.write(
+        "small.toml",
+        "[columns]\ncomponents = 2\nchannels = [2]\n[settings]\nsteps = 20000\nbatch = 8\n",
+    );
+    let train = "train small.toml --data flowers.csv --target species --validation 0.2 --checkpoint-every 100 --out";
+    let mut child = folder
+        .command(&format!("{train} a.sumout"))
+        .spawn()
+        .unwrap();
+    let checkpoint = folder.path("a.checkpoint.sumout");
+    for _ in 0..1000 {
+        if checkpoint.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = fs::read(&checkpoint).unwrap();
+    let again = folder.run(&format!("{train} a.sumout"));
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let command = "train --resume a.checkpoint.sumout --data flowers.csv --out a.sumout";
+    assert!(
+        again
+            .stderr
+            .starts_with("a.checkpoint.sumout is of a run that did not come to its end")
+            && again
+                .stderr
+                .contains(&format!("continue it with\n  sumout {command}\n")),
+        "{}",
+        again.stderr
+    );
+    let whole = fs::read(folder.path("a.sumout")).unwrap();
+    fs::write(&checkpoint, kept).unwrap();
+    let resumed = folder.run(command);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert!(resumed.stdout.contains("validation "), "{}", resumed.stdout);
+    assert!(whole == fs::read(folder.path("a.sumout")).unwrap());
+    let shown = folder.run("inspect a.sumout").stdout;
+    assert!(
+        !shown.contains("validation_from"),
+        "a path is nobody's business: {shown}"
+    );
+}

@@ -1,7 +1,8 @@
 //! A run that was stopped continues with the same data. Other data would give other bits.
 
 use crate::commands::train::args::Args;
-use crate::commands::train::start::{CLASS_WEIGHT, VALIDATION};
+use crate::commands::train::resume_command::{checkpoint_path, resume_command};
+use crate::commands::train::start::{CLASS_WEIGHT, VALIDATION, VALIDATION_FROM};
 use crate::commands::train::training_data::{TrainingData, describe, digest};
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
@@ -23,7 +24,9 @@ pub fn resume(
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
     let options = args.input.options(Split::Train)?;
-    let mut data = TrainingData::read(args, &options, Some(&layout_of(model)))?;
+    let noted: Option<String> = model.about.training.get(VALIDATION_FROM);
+    let validation = args.validation.as_deref().or(noted.as_deref());
+    let mut data = TrainingData::read(args, &options, Some(&layout_of(model)), validation)?;
     if let Some(weights) = model.about.training.get::<Vec<f64>>(CLASS_WEIGHT) {
         data.weigh(&weights);
     }
@@ -33,6 +36,23 @@ pub fn resume(
     writeln!(out, "data       {}", describe(&data.table))?;
     writeln!(out, "resuming   after step {step} of {steps}")?;
     Ok((stopped, data))
+}
+
+/// What to say before a new run, if there is a checkpoint of an earlier run on the same data that did not come to its end.
+pub fn unfinished(args: &Args, data: &TrainingData) -> Option<String> {
+    let path = checkpoint_path(&args.out);
+    let stopped = Checkpoint::from_bytes(&model_files::bytes(&path).ok()?).ok()?;
+    let same: Option<String> = stopped.model().about.training.get(DATA);
+    if same != Some(digest(&data.table)) {
+        return None;
+    }
+    let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
+    Some(format!(
+        "{} is of a run that did not come to its end (step {step} of {steps}); continue it with\n  \
+         {}\nThis run starts anew",
+        path.display(),
+        resume_command(args)
+    ))
 }
 
 /// The data must be those of the start of the run.

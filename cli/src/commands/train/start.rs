@@ -24,6 +24,9 @@ use sumout_data::table_checks;
 /// The key of the validation data in a model's notes about its training.
 pub const VALIDATION: &str = "validation";
 
+/// The key of what the user gave as validation data, which only a checkpoint has.
+pub const VALIDATION_FROM: &str = "validation_from";
+
 /// The key of the weights of the classes in a model's notes about its training.
 pub const CLASS_WEIGHT: &str = "class_weight";
 
@@ -39,7 +42,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
         ignore: args.ignore.clone(),
         ..args.input.options(Split::Train)?
     };
-    let mut data = TrainingData::read(args, &options, None)?;
+    let mut data = TrainingData::read(args, &options, None, args.validation.as_deref())?;
     say_ignored(&data.table.layout);
     warn_of_columns(&data.table);
     check_classes(&data.table)?;
@@ -59,6 +62,9 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
+    if let Some(given) = &args.validation {
+        about.training.set(VALIDATION_FROM, given);
+    }
     if let Some(weights) = &weights {
         about.training.set(CLASS_WEIGHT, weights);
     }

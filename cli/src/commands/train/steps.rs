@@ -1,16 +1,14 @@
 //! The steps of a run, with progress and checkpoints.
 
 use crate::commands::train::args::Args;
-use crate::options::input::Unseen;
-use crate::options::text::name;
-use crate::terminal::hints::quoted;
+use crate::commands::train::resume_command::{checkpoint_path, resume_command};
 use crate::terminal::interrupt::{self, Interrupted};
 use crate::terminal::progress::StepReporter;
 use crate::terminal::user_error::{in_words, warn};
 use anyhow::Result;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sumout::Trainer;
 use sumout::training::Progress;
@@ -34,7 +32,11 @@ pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Resu
     drop(deferred);
     steps.failed?;
     match steps.stopped {
-        Some(step) => Err(Interrupted(how_to_resume(args, step, settings.steps)).into()),
+        Some(step) => {
+            let (steps, command) = (settings.steps, resume_command(args));
+            let words = format!("stopped after step {step} of {steps}; continue with\n  {command}");
+            Err(Interrupted(words).into())
+        }
         None => Ok(()),
     }
 }
@@ -115,48 +117,6 @@ impl CheckpointTimes {
     }
 }
 
-/// What to type to continue.
-fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
-    let checkpoint = checkpoint_path(&args.out).to_string_lossy().into_owned();
-    let (device, precision) = args.device.given();
-    let options = [
-        ("resume", Some(checkpoint)),
-        ("data", Some(args.input.data.clone())),
-        ("labels", args.input.labels.clone()),
-        ("split", args.input.split.map(name)),
-        ("validation", args.validation.clone()),
-        ("device", device),
-        ("precision", precision),
-        ("out", Some(args.out.to_string_lossy().into_owned())),
-    ];
-    let mut command = String::from("sumout train");
-    for (name, value) in options.into_iter().chain(args.input.text.given()) {
-        if let Some(value) = value {
-            command += &format!(" --{name} {}", quoted(&value));
-        }
-    }
-    if args.input.no_header {
-        command += " --no-header";
-    }
-    if args.input.unseen == Unseen::Missing {
-        command += " --unseen missing";
-    }
-    format!("stopped after step {step} of {steps}; continue with\n  {command}")
-}
-
-/// `model.checkpoint.sumout` beside `model.sumout`, and `model.1.checkpoint.sumout` beside
-/// `model.1`.
-pub fn checkpoint_path(out: &Path) -> PathBuf {
-    let stem = if out.extension().is_some_and(|end| end == "sumout") {
-        out.with_extension("")
-    } else {
-        out.to_owned()
-    };
-    let mut name = stem.into_os_string();
-    name.push(".checkpoint.sumout");
-    name.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,13 +131,5 @@ mod tests {
         assert_eq!(due, [false, false, true, false, true]);
         let mut never = CheckpointTimes::new(0, start);
         assert!(!never.at(1000, after(1000)));
-    }
-
-    #[test]
-    fn checkpoints_of_models_do_not_share_a_name() {
-        let beside = |out: &str| checkpoint_path(Path::new(out)).display().to_string();
-        assert_eq!(beside("a/model.sumout"), "a/model.checkpoint.sumout");
-        assert_eq!(beside("run.1"), "run.1.checkpoint.sumout");
-        assert_eq!(beside("run.2"), "run.2.checkpoint.sumout");
     }
 }

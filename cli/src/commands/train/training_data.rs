@@ -23,8 +23,13 @@ pub struct TrainingData {
 }
 
 impl TrainingData {
-    /// Reads both; for a model, if the run is resumed.
-    pub fn read(args: &Args, options: &ReadOptions, model: Option<&Layout>) -> Result<Self> {
+    /// Reads both; for a model, if the run is resumed. `validation` is what the user named, then or now.
+    pub fn read(
+        args: &Args,
+        options: &ReadOptions,
+        model: Option<&Layout>,
+        validation: Option<&str>,
+    ) -> Result<Self> {
         let data = sumout_data::open(&args.input.data, options)?;
         let rows = match model {
             Some(model) => data.fitted_to(model)?,
@@ -32,7 +37,7 @@ impl TrainingData {
         };
         let table = args.input.with_labels(rows)?.collect_table()?;
         check_table(&table, &args.input.data)?;
-        let Some(validation) = &args.validation else {
+        let Some(validation) = validation else {
             return Ok(Self {
                 table,
                 validation: None,
