@@ -54,6 +54,112 @@ fn train() {
     ));
 }
 
+/// Rows without a label are counted, and so are the rows of every class.
+#[test]
+fn train_counts_labels() {
+    let folder = Folder::new();
+    let label = |i: usize| match i {
+        0..12 => "no",
+        12..20 => "yes",
+        _ => "",
+    };
+    let rows: String = (0..200)
+        .map(|i| format!("{},{}\n", i * 7 % 11, label(i)))
+        .collect();
+    folder.write("few.csv", &format!("x,y\n{rows}"));
+    let run = folder.run("train --data few.csv --target y --steps 5 --out a.sumout");
+    let expected = "labels     20 of 200 rows, 2 classes: no (12), yes (8)\n";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+    let warned =
+        "warning: classes with fewer than 10 labelled rows, which are hard to learn: yes (8)\n";
+    assert_eq!(run.stderr, warned);
+    let many: String = (0..300)
+        .map(|i| format!("{},c{}\n", i % 7, i % 30))
+        .collect();
+    folder.write("many.csv", &format!("x,y\n{many}"));
+    let run = folder.run("train --data many.csv --target y --steps 5 --out a.sumout");
+    let expected = "labels     all rows, 30 classes of 10 to 10 rows\n";
+    assert!(run.stdout.contains(expected), "{}", run.stdout);
+    assert_eq!(run.stderr, "");
+}
+
+/// Images of 4×4 pixels in NPY, ten of the first class and thirty of the second.
+fn write_images(folder: &Folder) {
+    let head = "{'descr': '|u1', 'fortran_order': False, 'shape': (40, 4, 4), }";
+    let head = format!("{head:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((head.len() as u16).to_le_bytes());
+    bytes.extend(head.as_bytes());
+    bytes.extend((0..640).map(|i| (i * 37 % 251) as u8));
+    fs::write(folder.path("images.npy"), bytes).unwrap();
+    let labels: String = (0..40)
+        .map(|i| ["a\n", "b\n"][usize::from(i >= 10)])
+        .collect();
+    folder.write("labels.csv", &format!("label\n{labels}"));
+}
+
+/// What is assumed of an image of which nothing is seen: the labels' frequencies, as for tables and as in Python.
+#[test]
+fn the_prior_of_images() {
+    let folder = Folder::new();
+    write_images(&folder);
+    let prior = |option: &str| {
+        let train =
+            "train --data images.npy --labels labels.csv --steps 2 --batch 8 --out a.sumout";
+        let run = folder.run(&format!("{train} {option}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let shown = folder.run("inspect a.sumout").stdout;
+        let lines = shown
+            .lines()
+            .skip_while(|line| *line != "class and its prior");
+        let last = |line: &str| line.split_whitespace().last().unwrap().to_owned();
+        lines.skip(1).take(2).map(last).collect::<Vec<_>>()
+    };
+    assert_eq!(prior(""), ["0.2500", "0.7500"]);
+    assert_eq!(prior("--prior labels"), ["0.2500", "0.7500"]);
+    assert_eq!(prior("--prior uniform"), ["0.5000", "0.5000"]);
+    assert_eq!(prior("--prior a=9,b=1"), ["0.9000", "0.1000"]);
+    let line = "train --data images.npy --labels labels.csv --out b.sumout --prior a=1";
+    let wrong = folder.refuse(line);
+    assert!(
+        wrong.contains("--prior: expected labels, uniform, or a number"),
+        "{wrong}"
+    );
+}
+
+/// A rare class that is hard to tell is found more often when all classes weigh the same.
+#[test]
+fn classes_can_weigh_the_same() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let is_rare = i.is_multiple_of(10);
+        let x = (i * 37 % 100) as f64 / 50.0 + if is_rare { 1.0 } else { 0.0 };
+        format!("{x},{}\n", ["usual", "rare"][usize::from(is_rare)])
+    };
+    let rows: String = (0..400).map(row).collect();
+    folder.write("a.csv", &format!("x,y\n{rows}"));
+    let rare = |options: &str| {
+        let train = "train --data a.csv --target y --steps 150 --out a.sumout";
+        let run = folder.run(&format!("{train} {options}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let classes = folder.run("predict a.sumout --data a.csv").stdout;
+        classes.matches("\nrare,").count()
+    };
+    let (usual, balanced) = (rare(""), rare("--class-weight balanced"));
+    assert!(usual < 40 && balanced > 80, "{usual} {balanced}");
+    assert_eq!(rare("--class-weight usual=1,rare=9"), balanced);
+    let shown = folder.run("inspect a.sumout").stdout;
+    let even = |line: &str| line.ends_with(" 0.5000");
+    assert_eq!(
+        shown.lines().filter(|line| even(line)).count(),
+        2,
+        "{shown}"
+    );
+    rare("--class-weight balanced --prior usual=9,rare=1");
+    let shown = folder.run("inspect a.sumout").stdout;
+    assert!(shown.contains(" 0.9000\n"), "{shown}");
+}
+
 #[test]
 fn labels_in_a_file_of_their_own() {
     let folder = Folder::new();
@@ -82,8 +188,27 @@ fn evaluate() {
             "evaluate flowers.sumout --data flowers.csv --missing clean --missing iid:0.5 --missing iid:1",
             "evaluate flowers.sumout flowers.sumout --data flowers.csv --json",
             "evaluate flowers.sumout --data unlabelled.csv",
+            "evaluate flowers.sumout --data flowers.csv --per-class",
         ]
     ));
+}
+
+/// Only the rows of the training are known: not others, and not fewer.
+#[test]
+fn evaluate_knows_the_training_rows() {
+    let folder = flowers();
+    let warns = |model: &str, data: &str| {
+        let run = folder.run(&format!("evaluate {model} --data {data}"));
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stderr.contains("was trained on these rows")
+    };
+    folder.write("more.csv", &program::flowers(91));
+    assert!(warns("flowers.sumout", "flowers.csv"));
+    assert!(!warns("flowers.sumout", "more.csv"));
+    let train =
+        "train --data flowers.csv --target species --validation 0.2 --steps 5 --out s.sumout";
+    assert_eq!(folder.run(train).code, 0);
+    assert!(warns("s.sumout", "flowers.csv"), "some of them were used");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use program::Folder;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Command;
+use std::time::Duration;
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -151,6 +152,57 @@ fn a_full_disk() {
     assert_eq!((run.code, run.stderr.as_str()), (1, message));
 }
 
+/// A checkpoint that cannot be written does not end the training, and a file that is no model is not replaced by one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_at_a_checkpoint() {
+    let folder = folder();
+    let link = folder.path("a.checkpoint.sumout");
+    std::os::unix::fs::symlink("/dev/full", link).unwrap();
+    let train = "train --data flowers.csv --target species --steps 5 --checkpoint-every 2 --out";
+    let run = folder.run(&format!("{train} a.sumout"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let warned = |step| {
+        format!(
+            "warning: no checkpoint after step {step}: cannot write a.checkpoint.sumout: No space \
+             left on device\n"
+        )
+    };
+    assert_eq!(run.stderr, warned(2) + &warned(4));
+    assert!(folder.path("a.sumout").exists());
+}
+
+/// Memory is asked for before the work starts, so that nobody is left with a program that was ended.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_that_is_too_large() {
+    let folder = folder();
+    folder.write("large.toml", "[columns]\nchannels = [10000000]\n");
+    let sumout = env!("CARGO_BIN_EXE_sumout");
+    let line = format!(
+        "ulimit -v 4000000; {sumout} train large.toml --data flowers.csv --threads 1 --out a.sumout"
+    );
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &line]).current_dir(folder.path("."));
+    let run: program::Run = shell.output().unwrap().into();
+    let expected = "error: expected a model that fits into memory, got one that needs about ";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+    assert_eq!(run.code, 2);
+}
+
+#[test]
+fn a_file_that_is_no_model_is_not_replaced() {
+    let folder = folder();
+    folder.write("precious.csv", "a,b\n1,2\n");
+    let train = "train --data flowers.csv --target species --steps 5 --out";
+    insta::assert_snapshot!(folder.refuse(&format!("{train} precious.csv")));
+    assert_eq!(folder.read("precious.csv"), "a,b\n1,2\n");
+    folder.write("empty", "");
+    for out in ["precious.csv --force", "m.sumout", "empty"] {
+        assert_eq!(folder.run(&format!("{train} {out}")).code, 0, "{out}");
+    }
+}
+
 #[test]
 fn a_pipe_that_closes_is_no_error() {
     let folder = folder();
@@ -187,18 +239,21 @@ fn ctrl_c_and_resume() {
     out.find(|line| line.as_ref().unwrap().starts_with("step"))
         .unwrap()
         .unwrap();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &child.id().to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    // Twice, as `timeout` does it: that is one request.
+    for _ in 0..2 {
+        let id = child.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(killed.success());
+        std::thread::sleep(Duration::from_millis(5));
+    }
     out.for_each(drop);
     let stopped: program::Run = child.wait_with_output().unwrap().into();
     assert_eq!(stopped.code, 130, "{}", stopped.stderr);
+    let words =
+        "stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one\n";
+    let rest = stopped.stderr.strip_prefix(words);
     assert!(
-        stopped.stderr.starts_with("stopped after step "),
+        rest.is_some_and(|rest| rest.starts_with("stopped after step ")),
         "{}",
         stopped.stderr
     );
@@ -228,4 +283,54 @@ fn ctrl_c_and_resume() {
         fs::read(folder.path("a.sumout")).unwrap() == fs::read(folder.path("b.sumout")).unwrap()
     );
     assert!(!folder.path("a.checkpoint.sumout").exists());
+}
+
+/// After SIGKILL, the next run says how to go on; the validation data need not be named again.
+#[cfg(unix)]
+#[test]
+fn kill_and_resume() {
+    let folder = folder();
+    folder.write(
+        "small.toml",
+        "[columns]\ncomponents = 2\nchannels = [2]\n[settings]\nsteps = 20000\nbatch = 8\n",
+    );
+    let train = "train small.toml --data flowers.csv --target species --validation 0.2 --checkpoint-every 100 --out";
+    let mut child = folder
+        .command(&format!("{train} a.sumout"))
+        .spawn()
+        .unwrap();
+    let checkpoint = folder.path("a.checkpoint.sumout");
+    for _ in 0..1000 {
+        if checkpoint.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = fs::read(&checkpoint).unwrap();
+    let again = folder.run(&format!("{train} a.sumout"));
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let command = "train --resume a.checkpoint.sumout --data flowers.csv --out a.sumout";
+    assert!(
+        again
+            .stderr
+            .starts_with("a.checkpoint.sumout is of a run that did not come to its end")
+            && again
+                .stderr
+                .contains(&format!("continue it with\n  sumout {command}\n")),
+        "{}",
+        again.stderr
+    );
+    let whole = fs::read(folder.path("a.sumout")).unwrap();
+    fs::write(&checkpoint, kept).unwrap();
+    let resumed = folder.run(command);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert!(resumed.stdout.contains("validation "), "{}", resumed.stdout);
+    assert!(whole == fs::read(folder.path("a.sumout")).unwrap());
+    let shown = folder.run("inspect a.sumout").stdout;
+    assert!(
+        !shown.contains("validation_from"),
+        "a path is nobody's business: {shown}"
+    );
 }

@@ -213,6 +213,37 @@ fn answers_are_those_of_the_command_line_in_every_format() {
         answer
     );
 
+    let filled = service.post("/v1/impute", "text/csv", csv).body;
+    let ours = service.folder.run("impute flowers.sumout --data new.csv");
+    assert_eq!(filled, ours.stdout, "to the last digit");
+    let short = "colour,note\nblue,a\n,b\n";
+    let refused = service.post("/v1/impute", "text/csv", short).error();
+    assert!(
+        refused.starts_with("400 line 1: expected a column 'width'"),
+        "{refused}"
+    );
+    let filled = service
+        .post("/v1/impute?absent=missing", "text/csv", short)
+        .body;
+    service.folder.write("short.csv", short);
+    let ours = "impute flowers.sumout --data short.csv --absent missing";
+    assert_eq!(filled, service.folder.run(ours).stdout);
+    assert!(
+        filled.starts_with("colour,note,width,length\nblue,a,"),
+        "{filled}"
+    );
+    let answer = service
+        .post("/v1/predict?absent=missing", "text/csv", short)
+        .body;
+    let same = service
+        .rows("/v1/predict", json!([{ "colour": "blue" }, {}]))
+        .json();
+    let log = answer
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split(',').next_back());
+    assert_eq!(log.unwrap(), same["rows"][0]["log_likelihood"].to_string());
+
     let filled = service
         .post("/v1/impute?classes=true", "text/csv", csv)
         .body;
@@ -584,6 +615,32 @@ fn tokens_hosts_and_headers() {
                 .contains("content-security-policy: default-src 'self'")
     );
     assert!(page.head.contains("x-content-type-options: nosniff"));
+}
+
+/// Examples need to suit only one of the models.
+#[test]
+fn examples_for_one_of_several_models() {
+    let folder = Folder::new();
+    let rows: String = (0..40).map(|i| format!("{},{}\n", i % 7, i % 5)).collect();
+    folder.write("other.csv", &format!("a,b\n{rows}"));
+    let run = folder.run("train --data other.csv --steps 5 --out other.sumout");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let other = folder.path("other.sumout");
+    let data = folder.path("other.csv");
+    let (other, data) = (other.display(), data.display());
+    let service = Service::start(&format!("{other} --examples {data}"));
+    let examples = |model: &str| {
+        let reply = service.get(&format!("/v1/examples?model={model}")).json();
+        reply["rows"].as_array().unwrap().len()
+    };
+    assert!(examples("other") > 0 && examples("flowers") == 0);
+    folder.write("neither.csv", "c,d\n1,2\n");
+    let run = folder.run("serve other.sumout --examples neither.csv --listen 127.0.0.1:0");
+    assert!(
+        run.code == 2 && run.stderr.contains("expected a column 'a'"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -167,6 +167,40 @@ fn names_that_the_model_never_met() {
 }
 
 #[test]
+fn columns_that_are_not_there() {
+    let folder = folder();
+    folder.write("short.csv", "id,colour\n007,red\n008,\n");
+    folder.write("holes.csv", "id,colour,a\n007,red,\n008,,\n");
+    let refused = folder.run("predict m.sumout --data short.csv");
+    let hint = "--absent missing treats absent columns as missing\n";
+    assert!(
+        refused.code == 2 && refused.stderr.ends_with(hint),
+        "{}",
+        refused.stderr
+    );
+    for command in ["predict", "impute", "predict --keep-all"] {
+        let of = |data: &str| {
+            let run = folder.run(&format!(
+                "{command} m.sumout --data {data} --absent missing"
+            ));
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            run.stdout.replace(",a,", ",") // kept only where it is there
+        };
+        if command != "predict --keep-all" {
+            assert_eq!(of("short.csv"), of("holes.csv"), "{command}");
+        } else {
+            assert!(of("short.csv").starts_with("id,colour,class,p_no"));
+        }
+    }
+    folder.write("other.csv", "id,size\n1,2\n");
+    let none = folder.run("predict m.sumout --data other.csv --absent missing");
+    assert!(
+        none.code == 2,
+        "a table without any column of the model is a mistake"
+    );
+}
+
+#[test]
 fn a_number_out_of_this_world_gets_a_word() {
     let folder = folder();
     folder.write("new.csv", "a,colour\n16777217,red\n1e30,red\n1e31,red\n");
@@ -256,6 +290,58 @@ fn doubtful_tables() {
         "--target y",
     );
     case("word", "x,name", &|i| format!("{},n{i}", x(i)), "");
+    case(
+        "thousand",
+        "x;y",
+        &|i| format!("1,{:03};{}", x(i), x(i)),
+        "",
+    );
+    case(
+        "european",
+        "x;y",
+        &|i| format!("1.{:03},5;{}", x(i), x(i)),
+        "",
+    );
+    case(
+        "mixed",
+        "x;y",
+        &|i| {
+            format!(
+                "{};{}",
+                if i == 7 {
+                    "1,065".to_owned()
+                } else {
+                    x(i).to_string()
+                },
+                x(i)
+            )
+        },
+        "",
+    );
+    case(
+        "price_sign",
+        "x,y",
+        &|i| format!("${}.00,{}", x(i), x(i)),
+        "",
+    );
+    case(
+        "zip",
+        "x,y",
+        &|i| format!("{:05},{}", 1010 * x(i), x(i)),
+        "",
+    );
+    case(
+        "almost",
+        "x,name",
+        &|i| format!("{},n{}", x(i), i.max(1)),
+        "",
+    );
+    case(
+        "day",
+        "x,day",
+        &|i| format!("{},2026-01-{:02}", x(i), i % 28 + 1),
+        "",
+    );
     case("number", "id,x", &|i| format!("{i},{}", x(i)), "");
     case("empty", "x,gone", &|i| format!("{},", x(i)), "");
     case("nothing", "x,gone", &|_| ",".to_owned(), "");
@@ -344,4 +430,154 @@ fn columns_by_any_name() {
     let asked = "evaluate m.sumout --data rows.csv --labels labels.csv";
     assert_eq!(folder.run(asked).code, 2);
     assert_eq!(folder.run(&format!("{asked} --unseen missing")).code, 0);
+}
+
+/// Rows with the word None for houses without a garage.
+fn garages(rows: usize) -> String {
+    let row = |i: usize| format!("{},{}\n", i * 7 % 11, ["Ex", "Gd", "None"][i % 3]);
+    format!("area,garage\n{}", (0..rows).map(row).collect::<String>())
+}
+
+#[test]
+fn a_category_that_is_called_none() {
+    let folder = Folder::new();
+    folder.write("houses.csv", &garages(60));
+    let train = "train --data houses.csv --steps 20 --out a.sumout";
+    let as_class = format!("{train} --target garage");
+    for line in [train, &as_class] {
+        let said = folder.run(line).stderr;
+        let expected = "column 'garage': 'None' stands beside other words and is read as missing, \
+                        in 20 of 60 cells; --no-default-na garage makes it a word";
+        assert!(said.contains(expected), "{said}");
+    }
+    for option in ["--no-default-na garage", "--no-default-na"] {
+        let run = folder.run(&format!("{train} {option}"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{option}");
+        let filled = folder.run("impute a.sumout --data houses.csv");
+        assert_eq!(filled.stdout, garages(60), "the model remembers");
+        assert!(
+            folder
+                .run(&format!("{as_class} {option}"))
+                .stdout
+                .contains("3 classes")
+        );
+        let classes = folder.run("predict a.sumout --data houses.csv").stdout;
+        assert!(classes.starts_with("class,p_Ex,p_Gd,p_None,"), "{classes}");
+        let scored = folder
+            .run("evaluate a.sumout --data houses.csv --json")
+            .stdout;
+        assert!(scored.contains("\"labelled\": 60"), "{scored}");
+    }
+    let wrong = folder.run(&format!("{train} --no-default-na garden"));
+    assert!(wrong.code == 2 && wrong.stderr.contains("expected a column 'garden'"));
+}
+
+#[test]
+fn a_label_that_is_called_none() {
+    let folder = Folder::new();
+    let labels: String = garages(60)
+        .lines()
+        .skip(1)
+        .map(|l| l[l.find(',').unwrap() + 1..].to_owned() + "\n")
+        .collect();
+    folder.write("houses.csv", &garages(60));
+    folder.write("labels.csv", &format!("garage\n{labels}"));
+    let train =
+        "train --data houses.csv --ignore garage --labels labels.csv --steps 5 --out a.sumout";
+    let said = folder.run(train).stderr;
+    assert!(
+        said.contains("labels.csv, column 'garage': 'None' stands beside"),
+        "{said}"
+    );
+    let run = folder.run(&format!("{train} --no-default-na"));
+    assert!(run.stdout.contains("3 classes"), "{}", run.stdout);
+    let scored = folder
+        .run("evaluate a.sumout --data houses.csv --labels labels.csv --json")
+        .stdout;
+    assert!(scored.contains("\"labelled\": 60"), "{scored}");
+}
+
+/// The same table in several notations and encodings gives the same model.
+#[test]
+fn other_notations_and_encodings() {
+    let folder = Folder::new();
+    let table = |separator: &str, decimal: &str, group: &str| {
+        let row = |i: usize| {
+            let colour = ["grün", "rot"][i % 2];
+            format!("1{group}00{}{decimal}5{separator}{colour}\n", i % 7)
+        };
+        let rows: String = (0..40).map(row).collect();
+        format!("größe{separator}farbe\n{rows}")
+    };
+    let model = |bytes: Vec<u8>, options: &str| {
+        std::fs::write(folder.path("a.csv"), bytes).unwrap();
+        let run = folder.run(&format!(
+            "train --data a.csv --steps 5 --out m.sumout {options}"
+        ));
+        assert_eq!(run.code, 0, "{options}: {}", run.stderr);
+        std::fs::read(folder.path("m.sumout")).unwrap()
+    };
+    let plain = model(table(",", ".", "").into_bytes(), "");
+    let german = table(";", ",", ".");
+    assert!(plain == model(german.clone().into_bytes(), "--decimal , --thousands ."));
+    assert!(plain == model(table(";", ".", ",").into_bytes(), "--thousands ,"));
+    assert!(plain == model(table(";", ",", "").into_bytes(), "--decimal ,"));
+    let latin: Vec<u8> = german.chars().map(|letter| letter as u8).collect();
+    let all = "--decimal , --thousands . --encoding latin-1";
+    assert!(plain == model(latin.clone(), all));
+    let wide = |mark: Option<u16>| -> Vec<u8> {
+        let units = mark.into_iter().chain(german.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    assert!(plain == model(wide(Some(0xfeff)), "--decimal , --thousands ."));
+    assert!(plain == model(wide(None), "--decimal , --thousands . --encoding utf-16"));
+
+    std::fs::write(folder.path("a.csv"), latin).unwrap();
+    let filled = folder
+        .run(&format!("impute m.sumout --data a.csv {all}"))
+        .stdout;
+    assert_eq!(
+        filled,
+        table(",", ".", ""),
+        "numbers come back with a point"
+    );
+    let mut shown = folder.refuse("train --data a.csv --out n.sumout");
+    std::fs::write(folder.path("a.csv"), wide(None)).unwrap();
+    shown.push_str(&folder.refuse("train --data a.csv --out n.sumout"));
+    folder.write("a.csv", &table(";", ",", ""));
+    shown.push_str(&folder.refuse("predict m.sumout --data a.csv"));
+    folder.write("a.csv", "größe;farbe\n1.065;rot\n");
+    shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal ,"));
+    shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal , --thousands ,"));
+    insta::assert_snapshot!(shown);
+}
+
+/// Names with line breaks and signs that steer a terminal are shown as text.
+#[test]
+fn names_that_would_steer_a_terminal() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},w{i},{}\n", i % 7, ["\"a\nb\"", "\u{1b}[31mc"][i % 2]);
+    let rows: String = (0..40).map(row).collect();
+    folder.write("a.csv", &format!("\"x\ny\",\"i\nd\",k\u{1b}[2J\n{rows}"));
+    let run = folder.run("train --data a.csv --steps 3 --out m.sumout");
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains(r"column 'i\nd' looks like"),
+        "{}",
+        run.stderr
+    );
+    let target = "train --data a.csv --steps 3 --out m.sumout --target k\u{1b}[2J";
+    assert_eq!(folder.run(target).code, 0);
+    let shown = folder.run("inspect m.sumout").stdout;
+    assert!(
+        !shown.contains('\u{1b}') && shown.contains(r"x\ny"),
+        "{shown}"
+    );
+    let printed = folder
+        .run("evaluate m.sumout --data a.csv --per-class")
+        .stdout;
+    assert!(
+        !printed.contains('\u{1b}') && printed.contains(r"a\nb"),
+        "{printed}"
+    );
 }

@@ -1,6 +1,7 @@
 //! Cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
 
 use crate::error::{Place, Result};
+use serde::{Deserialize, Serialize};
 
 /// A cell before it is known what its column means.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,9 +14,44 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
-/// Whether a text is a number with a decimal comma, such as 3,5.
-pub fn has_comma(text: &str) -> bool {
-    text.contains(',') && text.replace(',', ".").parse::<f64>().is_ok()
+/// Where the words that programs write for a hole, such as NA and None, are words like all others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoDefaultNa {
+    /// In no column.
+    #[default]
+    Nowhere,
+    /// In these columns.
+    In(Vec<String>),
+    /// In all columns.
+    Everywhere,
+}
+
+impl NoDefaultNa {
+    /// Whether it holds for a column.
+    pub fn covers(&self, column: &str) -> bool {
+        match self {
+            Self::Nowhere => false,
+            Self::In(columns) => columns.iter().any(|name| name == column),
+            Self::Everywhere => true,
+        }
+    }
+
+    /// Where one of two holds.
+    pub fn or(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Everywhere, _) | (_, Self::Everywhere) => Self::Everywhere,
+            (Self::Nowhere, one) | (one, Self::Nowhere) => one.clone(),
+            (Self::In(some), Self::In(more)) => Self::In([some.as_slice(), more].concat()),
+        }
+    }
+}
+
+/// Whether a text is a word that programs write for a hole.
+pub fn is_default_na(text: &str) -> bool {
+    let any_case = ["NA", "N/A", "NaN", "null"];
+    let as_it_is = ["None", "#N/A", "<NA>"];
+    any_case.iter().any(|word| text.eq_ignore_ascii_case(word)) || as_it_is.contains(&text)
 }
 
 /// What counts as a hole: an empty cell, what programs write for one, and what the user names.
@@ -34,29 +70,31 @@ impl MissingTexts {
         }
     }
 
-    /// A cell of text.
-    pub fn cell<'a>(&self, text: &'a str) -> Cell<'a> {
+    /// The same cell, missing if it stands for a hole; `default_na` says whether words such as NA do.
+    pub fn known<'a>(&self, cell: Cell<'a>, default_na: bool) -> Cell<'a> {
+        let Cell::Text(text) = cell else {
+            return self.known_beside_null(cell);
+        };
         let text = text.trim();
-        let usual = ["", "NA", "N/A", "NaN", "null"]
-            .iter()
-            .any(|hole| text.eq_ignore_ascii_case(hole))
-            || ["None", "#N/A", "<NA>"].contains(&text);
-        if usual {
+        if text.is_empty() || (default_na && is_default_na(text)) {
             Cell::Missing
         } else {
             self.named(text)
         }
     }
 
-    /// A cell of text in a format that has a null: only what the user names is a hole.
-    pub fn named<'a>(&self, text: &'a str) -> Cell<'a> {
-        let text = text.trim();
-        let number = || {
-            !self.numbers.is_empty()
-                && text
-                    .parse()
-                    .is_ok_and(|number| self.numbers.contains(&number))
-        };
+    /// The same cell of a format that has a null: text is missing only if the user names it.
+    pub fn known_beside_null<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        match cell {
+            Cell::Missing => Cell::Missing,
+            Cell::Number(number) => self.number(number),
+            Cell::Text(text) => self.named(text.trim()),
+        }
+    }
+
+    fn named<'a>(&self, text: &'a str) -> Cell<'a> {
+        let is_hole = |number: f64| self.numbers.contains(&number);
+        let number = || !self.numbers.is_empty() && text.parse().is_ok_and(is_hole);
         if self.named.iter().any(|hole| hole == text) || number() {
             Cell::Missing
         } else {
@@ -64,25 +102,7 @@ impl MissingTexts {
         }
     }
 
-    /// The same cell, missing if it stands for a hole.
-    pub fn known<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
-        match cell {
-            Cell::Missing => Cell::Missing,
-            Cell::Number(number) => self.number(number),
-            Cell::Text(text) => self.cell(text),
-        }
-    }
-
-    /// The same cell of a format that has a null: text is missing only if the user names it.
-    pub fn known_beside_null<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
-        match cell {
-            Cell::Text(text) => self.named(text),
-            other => self.known(other),
-        }
-    }
-
-    /// A cell of a format that has numbers.
-    pub fn number(&self, number: f64) -> Cell<'static> {
+    fn number(&self, number: f64) -> Cell<'static> {
         if number.is_nan() || self.numbers.contains(&number) {
             Cell::Missing
         } else {
@@ -157,8 +177,8 @@ pub trait Records: Send {
     /// The columns that can be kept as they are written, and what they hold.
     fn keepable(&mut self) -> Result<Vec<Field>>;
 
-    /// Chooses the columns that [`Records::fill`] hands over, and their order: by name as cells, all of them in the header
-    /// if there is one; and by their number in [`Records::keepable`] as they are written.
+    /// Chooses the columns that [`Records::fill`] hands over, and their order: by name as cells, which are missing where
+    /// there is no such column; and by their number in [`Records::keepable`] as they are written.
     fn select(&mut self, names: &[String], kept: &[usize]);
 
     /// Hands over the next rows, at most `max_rows`; returns how many. 0 is the end.
@@ -260,40 +280,39 @@ mod tests {
     #[test]
     fn holes_numbers_and_categories() {
         let usual = MissingTexts::default();
+        let cell = |text| usual.known(Cell::Text(text), true);
         for hole in [
-            "", "  ", "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A",
-            "<NA>",
+            "NA", "na", "NaN", "nan", "null", "NULL", "N/A", "n/a", "None", "#N/A", "<NA>",
         ] {
-            assert_eq!(usual.cell(hole), Cell::Missing, "{hole}");
+            assert_eq!(cell(hole), Cell::Missing, "{hole}");
+            let word = usual.known(Cell::Text(hole), false);
+            assert_eq!(word, Cell::Text(hole), "{hole}");
+        }
+        for empty in ["", "  "] {
+            assert_eq!(cell(empty), Cell::Missing);
+            assert_eq!(usual.known(Cell::Text(empty), false), Cell::Missing);
         }
         for text in ["none", "?", "-", "-999"] {
-            assert_eq!(usual.cell(text), Cell::Text(text));
+            assert_eq!(cell(text), Cell::Text(text));
         }
         let named = MissingTexts::and(&["?".to_owned(), "-999".to_owned()]);
+        let cell_of = |text| named.known(Cell::Text(text), true);
+        assert_eq!(["?", "-999", "-999.0", ""].map(cell_of), [Cell::Missing; 4]);
+        let beside_null = |text| named.known_beside_null(Cell::Text(text));
+        assert_eq!(["?", "-999.0"].map(beside_null), [Cell::Missing; 2]);
+        assert_eq!(["NA", ""].map(beside_null), ["NA", ""].map(Cell::Text));
         assert_eq!(
-            ["?", "-999", "-999.0", ""].map(|hole| named.cell(hole)),
-            [Cell::Missing; 4]
-        );
-        assert_eq!(
-            ["?", "-999.0"].map(|hole| named.named(hole)),
-            [Cell::Missing; 2]
-        );
-        assert_eq!(
-            ["NA", ""].map(|text| named.named(text)),
-            ["NA", ""].map(Cell::Text)
-        );
-        assert_eq!(
-            [named.number(-999.0), named.number(999.0)],
+            [-999.0, 999.0].map(|number| named.known(Cell::Number(number), true)),
             [Cell::Missing, Cell::Number(999.0)]
         );
-        assert_eq!(usual.cell(" x "), Cell::Text("x"));
-        let number = |text| usual.cell(text).number();
+        assert_eq!(cell(" x "), Cell::Text("x"));
+        let number = |text| cell(text).number();
         assert_eq!(
             [number("1e3"), number("-.5"), number("inf")],
             [Some(1000.0), Some(-0.5), Some(f64::INFINITY)]
         );
         assert_eq!([number("1,5"), number("N/A"), number("0x10")], [None; 3]);
-        let category = |text| usual.cell(text).category().unwrap();
+        let category = |text| cell(text).category().unwrap();
         assert_eq!(
             [category("3.0"), category("-3.00"), category("3.5")],
             ["3", "-3", "3.5"]
@@ -303,6 +322,16 @@ mod tests {
             ["007", "v1.0", "3."]
         );
         assert_eq!(Cell::Number(3.0).category().unwrap(), "3");
+    }
+
+    #[test]
+    fn default_words_can_be_words() {
+        let some = NoDefaultNa::In(vec!["a".into()]);
+        let more = NoDefaultNa::In(vec!["b".into()]);
+        assert!(some.covers("a") && !some.covers("b") && !NoDefaultNa::Nowhere.covers("a"));
+        assert!(some.or(&more).covers("a") && some.or(&more).covers("b"));
+        assert_eq!(some.or(&NoDefaultNa::Nowhere), some);
+        assert!(some.or(&NoDefaultNa::Everywhere).covers("c"));
     }
 
     #[test]

@@ -11,11 +11,14 @@
 //! # Ok::<(), sumout_data::Error>(())
 //! ```
 
-use crate::cells::{Cell, MissingTexts, Records, Written, has_comma};
+use crate::cells::{Cell, MissingTexts, Records, Written, is_default_na};
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::findings::{Finding, FindingKind};
-use crate::layout::{Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of};
+use crate::layout::{
+    Absent, Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of,
+};
 use crate::match_columns::places_of;
+use crate::notation::notations_of;
 use std::collections::{HashMap, HashSet};
 use sumout::structure::Kind;
 
@@ -61,8 +64,9 @@ pub struct Encoder {
     takes: Vec<Takes>,
     classes: CodesOfNames,
     target: String,
-    /// What counts as missing.
-    pub missing: MissingTexts,
+    missing: MissingTexts,
+    /// For every column and then the target, whether words such as NA are missing.
+    default_na: Vec<bool>,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
 }
@@ -83,6 +87,7 @@ impl Encoder {
             classes: CodesOfNames::new(&layout.classes),
             target: layout.target.clone().unwrap_or("target".to_owned()),
             missing: MissingTexts::and(&layout.na),
+            default_na: default_na(layout),
             named: !layout.columns.is_empty(),
         }
     }
@@ -127,9 +132,9 @@ impl Encoder {
         !matches!(self.takes[column], Takes::Number)
     }
 
-    /// For every column, its place in a table with these names.
-    pub fn places(&self, header: &[String]) -> Result<Vec<usize>> {
-        places_of(&self.names, self.named, header)
+    /// For every column, its place in a table with these names, if it is there.
+    pub fn places(&self, header: &[String], absent: Absent) -> Result<Vec<Option<usize>>> {
+        places_of(&self.names, self.named, header, absent)
     }
 
     /// The number of a cell; NaN if it is missing.
@@ -148,13 +153,24 @@ impl Encoder {
         value.map_err(|error| error.in_column(&self.names[column]))
     }
 
-    /// The number of a cell as it was written: text such as NA is missing.
-    pub fn written_value(&self, column: usize, cell: Cell<'_>) -> Result<f32> {
-        self.value(column, self.missing.known(cell))
+    /// A cell as it was written, missing if it stands for a hole, as NA does; the target comes after all columns.
+    pub fn known<'a>(&self, column: usize, cell: Cell<'a>) -> Cell<'a> {
+        self.missing.known(cell, self.default_na[column])
     }
 
-    /// The class of a cell; −1 if it is missing. Classes without names are called 0, 1, ….
+    /// The same for a format that has a null: NA is a word.
+    pub fn known_beside_null<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        self.missing.known_beside_null(cell)
+    }
+
+    /// The number of a cell as it was written: text such as NA is missing.
+    pub fn written_value(&self, column: usize, cell: Cell<'_>) -> Result<f32> {
+        self.value(column, self.known(column, cell))
+    }
+
+    /// The class of a cell as it was written; −1 if it is missing. Classes without names are called 0, 1, ….
     pub fn label(&self, cell: Cell<'_>) -> Result<i64> {
+        let cell = self.known(self.width(), cell);
         let Some(text) = cell.category() else {
             return Ok(-1);
         };
@@ -171,6 +187,24 @@ impl Encoder {
     }
 }
 
+/// For every column and then the target, whether words such as NA are missing: not where the user says so, and not where
+/// they are a category that the model knows.
+fn default_na(layout: &Layout) -> Vec<bool> {
+    let is_hole = |name: &str, known: &[String]| {
+        !layout.no_default_na.covers(name) && !known.iter().any(|name| is_default_na(name))
+    };
+    let of_column = |column: usize| match layout.columns.get(column).map(|column| &column.kind) {
+        Some(ColumnKind::Categorical(names)) => is_hole(&layout.name(column), names),
+        _ => is_hole(&layout.name(column), &[]),
+    };
+    let target = layout.target.as_deref().unwrap_or_default();
+    let of_target = is_hole(target, &layout.classes);
+    (0..layout.width)
+        .map(of_column)
+        .chain([of_target])
+        .collect()
+}
+
 /// A cell as a message shows it.
 fn shown(cell: Cell<'_>) -> String {
     clip(&cell.category().unwrap_or_default())
@@ -180,7 +214,9 @@ fn number(cell: Cell<'_>) -> Result<f32> {
     let (kind, expected) = match cell.number().map(|number| number as f32) {
         Some(number) if number.is_finite() => return Ok(number),
         Some(_) => (ErrorKind::NotFinite, "a finite number of 32 bits"),
-        None if has_comma(&shown(cell)) => (ErrorKind::DecimalComma, "a number with a point"),
+        None if notations_of(&shown(cell)).contains(&true) => {
+            (ErrorKind::OtherNotation, "a number such as 1065.5")
+        }
         None => (ErrorKind::NotANumber, "a number"),
     };
     Err(Error::unexpected(kind, expected, shown(cell)))
@@ -214,7 +250,7 @@ impl EncodedRows {
     fn add(&mut self, place: Place<'_>, cells: &[Cell<'_>], kept: Vec<Written>) -> Result<()> {
         let width = self.encoder.width();
         for (column, &cell) in cells[..width].iter().enumerate() {
-            let value = self.encoder.value(column, cell);
+            let value = self.encoder.written_value(column, cell);
             let value = self.lenient(column, value, f32::NAN);
             self.chunk
                 .values
@@ -227,7 +263,8 @@ impl EncodedRows {
                 .map_err(|error| error.at(place))?;
             self.chunk.labels.get_or_insert_default().push(label);
         }
-        let hole = |kept: &KeptColumn| kept.column.is_some_and(|at| cells[at] == Cell::Missing);
+        let is_hole = |at| self.encoder.known(at, cells[at]) == Cell::Missing;
+        let hole = |kept: &KeptColumn| kept.column.is_some_and(is_hole);
         let kept = kept.into_iter().zip(&self.kept);
         let kept = kept.map(|(cell, kept)| if hole(kept) { Written::Missing } else { cell });
         self.chunk.kept.extend(kept);
@@ -321,7 +358,7 @@ mod tests {
     #[test]
     fn cells_become_numbers_or_errors() {
         let encoder = encoder();
-        let value = |column, cell| encoder.value(column, encoder.missing.known(cell));
+        let value = |column, cell| encoder.written_value(column, cell);
         let says = |column, cell| value(column, cell).unwrap_err().to_string();
         assert_eq!(value(0, Cell::Text("-1.5")).unwrap(), -1.5);
         assert_eq!(value(1, Cell::Text("m")).unwrap(), 1.0);
@@ -343,7 +380,7 @@ mod tests {
         );
         assert_eq!(
             says(0, Cell::Text("3,5")),
-            "column 'age': expected a number with a point, got '3,5'"
+            "column 'age': expected a number such as 1065.5, got '3,5'"
         );
         assert!(
             says(0, Cell::Number(1e39)).contains("expected a finite number of 32 bits, got '1")

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Io,
     /// The bytes are not what the format says.
     Damaged,
+    /// Text that is not UTF-8.
+    NotUtf8,
     /// It is in none of the known formats.
     UnknownFormat,
     /// This build was made without that format.
@@ -38,6 +40,8 @@ pub enum ErrorKind {
     Empty,
     /// A column that is wanted is not there.
     MissingColumn,
+    /// A column of the model is not there, but others are.
+    AbsentColumn,
     /// Rows are of another width or shape than the model's.
     ModelMismatch,
     /// Two columns have the same name.
@@ -50,8 +54,8 @@ pub enum ErrorKind {
     RowTooLong,
     /// Text where a number should be.
     NotANumber,
-    /// A number with a decimal comma.
-    DecimalComma,
+    /// A number in another notation, such as with a decimal comma.
+    OtherNotation,
     /// An infinite number, or one too large for 32 bits.
     NotFinite,
     /// A number that stands for no category.

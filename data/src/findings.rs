@@ -22,10 +22,34 @@ pub enum FindingKind {
         /// In how many rows.
         rows: u64,
     },
-    /// Numbers with a decimal comma, which are read as words.
-    DecimalCommas,
-    /// Words of which none comes twice.
+    /// A word such as None, which is read as missing beside other words.
+    DefaultNa {
+        /// The first such word.
+        word: String,
+        /// How many cells hold one.
+        cells: u64,
+        /// Of how many that are not empty.
+        of: u64,
+    },
+    /// Numbers with a currency or percent sign, which are read as words.
+    SignedNumbers {
+        /// The first of them.
+        example: String,
+    },
+    /// Dates, which are read as words.
+    Dates {
+        /// The first of them.
+        example: String,
+    },
+    /// Numbers that begin with a zero, as codes do.
+    Codes {
+        /// The first of them.
+        example: String,
+    },
+    /// Words of which hardly any comes twice.
     Identifier {
+        /// How many different ones.
+        words: u64,
         /// In how many rows.
         rows: u64,
     },
@@ -76,14 +100,28 @@ impl fmt::Display for Finding {
                 f,
                 "target '{name}' looks continuous: {classes} classes, all numbers, in {rows} rows"
             ),
-            Kind::DecimalCommas => write!(
+            Kind::DefaultNa { word, cells, of } => write!(
                 f,
-                "column '{name}' looks like numbers with decimal commas, and is read as words: \
-                 write a point"
+                "column '{name}': '{word}' stands beside other words and is read as missing, in \
+                 {cells} of {of} cells"
             ),
-            Kind::Identifier { rows } => write!(
+            Kind::SignedNumbers { example } => write!(
                 f,
-                "column '{name}' looks like an identifier: no word comes twice in {rows} rows"
+                "column '{name}' looks like numbers with a sign, such as '{example}', and is read \
+                 as words: remove the sign"
+            ),
+            Kind::Dates { example } => write!(
+                f,
+                "column '{name}' looks like dates, such as '{example}', and is read as words: \
+                 write numbers, such as days"
+            ),
+            Kind::Codes { example } => write!(
+                f,
+                "column '{name}' looks like codes, such as '{example}', and is read as numbers"
+            ),
+            Kind::Identifier { words, rows } => write!(
+                f,
+                "column '{name}' looks like an identifier: {words} different words in {rows} rows"
             ),
             Kind::RowNumbers => write!(f, "column '{name}' numbers the rows"),
             Kind::NoValues => write!(f, "column '{name}' has no values in the training rows"),

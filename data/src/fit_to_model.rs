@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::formats::png::ImageFiles;
 use crate::layout::{Column, ColumnKind, Keep, KeptColumn, Layout, ReadOptions, RowStream};
 use crate::match_columns::{Chosen, by_order, kept_columns, places_of};
-use crate::table_source::TableSource;
+use crate::table_source::{TableSource, columns_of};
 
 /// Rows of numbers, if they are as many as the model has in a row.
 pub fn numbers(mut rows: RowStream, model: &Layout) -> Result<RowStream> {
@@ -47,8 +47,7 @@ pub fn table(source: &TableSource, options: &ReadOptions, model: &Layout) -> Res
     let file = source.name();
     let named = |error: Error| error.in_file(&file);
     let model_names: Vec<String> = (0..model.width).map(|i| model.name(i)).collect();
-    let na: Vec<String> = options.na.iter().chain(&model.na).cloned().collect();
-    let mut rows = source.records(options, &na, &model_names)?;
+    let mut rows = source.records(options, &model_names)?;
     let mut chosen = match rows.header() {
         Some(header) => matched(header, options, model, &model_names).map_err(named)?,
         None => unmatched(options, model, model_names),
@@ -61,7 +60,8 @@ pub fn table(source: &TableSource, options: &ReadOptions, model: &Layout) -> Res
         kept.iter_mut()
             .for_each(|kept| name_as_the_model(kept, model));
     }
-    rows.select(&chosen.names(), &places);
+    let names = chosen.names();
+    rows.select(&names, &places);
     let is_kept = |name: &String| kept.iter().any(|kept| kept.field.name == *name);
     chosen
         .ignored
@@ -70,7 +70,10 @@ pub fn table(source: &TableSource, options: &ReadOptions, model: &Layout) -> Res
         target: chosen.target,
         ignored: chosen.ignored,
         kept,
-        columns: columns_of(model, &chosen.columns),
+        findings: Vec::new(),
+        columns: named_columns(model, &chosen.columns),
+        na: options.na.iter().chain(&model.na).cloned().collect(),
+        no_default_na: columns_of(&options.no_default_na, &names).or(&model.no_default_na),
         ..model.clone()
     };
     Ok(encoded(&file, rows, layout, options.unseen_missing))
@@ -92,9 +95,10 @@ fn matched(
     let places = if options.no_header {
         by_order(model.width, chosen.columns.len())?
     } else {
-        places_of(model_names, !model.columns.is_empty(), &chosen.columns)?
+        let named = !model.columns.is_empty();
+        places_of(model_names, named, &chosen.columns, options.absent)?
     };
-    chosen.keep_places(&places);
+    chosen.keep_places(&places, model_names);
     Ok(chosen)
 }
 
@@ -127,7 +131,7 @@ fn name_as_the_model(kept: &mut KeptColumn, model: &Layout) {
 }
 
 /// A column for every number, so that messages can name it.
-fn columns_of(model: &Layout, names: &[String]) -> Vec<Column> {
+fn named_columns(model: &Layout, names: &[String]) -> Vec<Column> {
     if !model.columns.is_empty() {
         return model.columns.clone();
     }
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn json_lines_are_the_same_table() {
-        let lines = "{\"age\":3,\"kind\":\"cat\",\"class\":\"b\"}\n{\"kind\":\"dog\",\"class\":\"a\"}\n{\"age\":1.5}\n";
+        let lines = "{\"age\":3,\"kind\":\"cat\",\"class\":\"b\"}\n{\"kind\":\"dog\",\"class\":\"a\"}\n{\"age\":1.5,\"kind\":\"NA\"}\n";
         let (csv, json) = (
             read(PETS, &target("class")).unwrap(),
             read(lines, &target("class")).unwrap(),
@@ -391,7 +395,7 @@ mod tests {
         );
         assert_eq!(
             says("a\n1\n2\n\"3,5\"\n", &any),
-            "a.csv line 4, column 'a': expected a number, as in 2 other cells, got '3,5'"
+            "a.csv line 4, column 'a': expected numbers such as 1065.5, got '3,5'"
         );
         assert_eq!(
             says("a\nx\ny\n7\n", &any),

@@ -3,10 +3,11 @@
 //! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
 //! line, because one typing error would otherwise make categories of a thousand numbers.
 
-use crate::cells::{Cell, Records, has_comma};
+use crate::cells::{Cell, MissingTexts, NoDefaultNa, Records, is_default_na};
 use crate::error::{At, Error, ErrorKind, Place, Result};
 use crate::findings::{Finding, FindingKind};
 use crate::layout::{Column, ColumnKind, sort_names};
+use crate::notation::{OTHERS, has_leading_zero, has_sign, is_date, notations_of};
 use std::collections::HashSet;
 
 /// A column with more names than this is an identifier, not a category.
@@ -24,15 +25,77 @@ struct FirstCell {
     text: String,
 }
 
+/// Cells of one sort, and the first of them.
+#[derive(Default)]
+struct Counted {
+    cells: u64,
+    first: Option<String>,
+}
+
+impl Counted {
+    fn note(&mut self, text: &str, belongs: bool) {
+        if belongs {
+            self.cells += 1;
+            self.first.get_or_insert_with(|| text.to_owned());
+        }
+    }
+
+    /// The first cell, if nearly all of `cells` are of this sort.
+    fn of_nearly_all(&self, cells: u64) -> Option<String> {
+        let nearly_all = cells > 0 && 10 * self.cells >= 9 * cells;
+        self.first.clone().filter(|_| nearly_all)
+    }
+}
+
+/// Cells that are numbers to people, and are not read as such or should not be.
+#[derive(Default)]
+struct OtherNumbers {
+    /// In each of the other notations.
+    notations: [Counted; OTHERS.len()],
+    /// The cell that can be read in the fewest of them, and in how many.
+    clearest: Option<(usize, FirstCell)>,
+    signs: Counted,
+    dates: Counted,
+    leading_zeros: Counted,
+}
+
+impl OtherNumbers {
+    fn note(&mut self, at: At, text: &str, is_number: bool) {
+        self.leading_zeros.note(text, has_leading_zero(text));
+        if is_number {
+            return;
+        }
+        self.signs.note(text, has_sign(text));
+        self.dates.note(text, is_date(text));
+        let fits = notations_of(text);
+        for (counted, &fits) in self.notations.iter_mut().zip(&fits) {
+            counted.note(text, fits);
+        }
+        let count = fits.iter().filter(|fits| **fits).count();
+        if count > 0
+            && self
+                .clearest
+                .as_ref()
+                .is_none_or(|(least, _)| count < *least)
+        {
+            let text = text.to_owned();
+            self.clearest = Some((count, FirstCell { at, text }));
+        }
+    }
+}
+
 /// What has been seen of a column.
 #[derive(Default)]
 struct Seen {
     numbers: u64,
     texts: u64,
-    commas: u64,
+    other_numbers: OtherNumbers,
     first_text: Option<FirstCell>,
     first_number: Option<FirstCell>,
     names: HashSet<String>,
+    /// Cells that hold a word such as NA and are missing, and the first such word.
+    default_na: u64,
+    first_default_na: Option<String>,
 }
 
 impl Seen {
@@ -45,7 +108,7 @@ impl Seen {
             (&mut self.texts, &mut self.first_text)
         };
         *count += 1;
-        self.commas += u64::from(has_comma(&name));
+        self.other_numbers.note(at, &name, is_number);
         first.get_or_insert_with(|| FirstCell {
             at,
             text: name.clone(),
@@ -53,6 +116,23 @@ impl Seen {
         if (is_category || !is_number) && self.names.len() <= MAX_CATEGORIES {
             self.names.insert(name);
         }
+    }
+
+    /// Notes a cell that is missing.
+    fn note_hole(&mut self, written: Cell<'_>) {
+        let Cell::Text(text) = written else { return };
+        if is_default_na(text.trim()) {
+            self.default_na += 1;
+            let first = || text.trim().to_owned();
+            self.first_default_na.get_or_insert_with(first);
+        }
+    }
+
+    /// Words such as None beside other words may be a category.
+    fn looks_like_a_word(&self) -> Option<FindingKind> {
+        let word = self.first_default_na.clone().filter(|_| self.texts > 0)?;
+        let (cells, of) = (self.default_na, self.cells() + self.default_na);
+        Some(FindingKind::DefaultNa { word, cells, of })
     }
 
     /// Cells that are not missing.
@@ -85,17 +165,48 @@ impl Seen {
         suspicious.then_some(FindingKind::LooksContinuous { classes, rows })
     }
 
-    /// Numbers with a decimal comma would be learned as words.
-    fn looks_like_commas(&self) -> Option<FindingKind> {
-        let suspicious = self.texts > 0 && self.commas == self.texts;
-        suspicious.then_some(FindingKind::DecimalCommas)
+    /// An error if nearly all words are numbers in another notation, such as 3,5: they would be learned as words.
+    fn check_notation(&self) -> Result<()> {
+        let notations = &self.other_numbers.notations;
+        let mut of_nearly_all = notations.iter().map(|seen| seen.of_nearly_all(self.texts));
+        let (true, Some((_, example))) = (
+            of_nearly_all.any(|example| example.is_some()),
+            &self.other_numbers.clearest,
+        ) else {
+            return Ok(());
+        };
+        let kind = ErrorKind::OtherNotation;
+        let error = Error::unexpected(kind, "numbers such as 1065.5", &example.text);
+        // One cell among numbers has a place; a column of such cells has none.
+        Err(if self.numbers >= self.texts {
+            error.at(Place {
+                file: "",
+                at: example.at,
+            })
+        } else {
+            error
+        })
     }
 
-    /// Words that never come twice tell nothing about other rows.
+    /// Numbers and dates that are read as words.
+    fn looks_like_numbers(&self) -> Option<FindingKind> {
+        let signs = self.other_numbers.signs.of_nearly_all(self.texts);
+        let dates = self.other_numbers.dates.of_nearly_all(self.texts);
+        let signs = signs.map(|example| FindingKind::SignedNumbers { example });
+        signs.or(dates.map(|example| FindingKind::Dates { example }))
+    }
+
+    /// Numbers that begin with a zero are codes.
+    fn looks_like_codes(&self) -> Option<FindingKind> {
+        let example = self.other_numbers.leading_zeros.first.clone()?;
+        Some(FindingKind::Codes { example })
+    }
+
+    /// Words that hardly ever come twice tell nothing about other rows.
     fn looks_like_names(&self) -> Option<FindingKind> {
         let (rows, words) = (self.cells(), self.names.len() as u64);
-        let suspicious = words > MIN_SUSPICIOUS && words == rows;
-        suspicious.then_some(FindingKind::Identifier { rows })
+        let suspicious = words > MIN_SUSPICIOUS && 10 * words >= 9 * rows;
+        suspicious.then_some(FindingKind::Identifier { words, rows })
     }
 
     /// The names in order, if there are not too many.
@@ -118,6 +229,10 @@ pub struct Wanted<'a> {
     pub target: Option<&'a String>,
     /// Columns whose numbers are names of categories.
     pub categorical: &'a [String],
+    /// Texts that are missing, besides the usual ones.
+    pub na: &'a [String],
+    /// Where the usual ones are not missing.
+    pub no_default_na: &'a NoDefaultNa,
 }
 
 /// What a table holds.
@@ -140,8 +255,7 @@ pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<
     if let (Some(name), Some(seen)) = (wanted.target, wanted.target.and_then(|_| seen.pop())) {
         let classes = seen.categories(ErrorKind::TooManyClasses);
         found.classes = classes.map_err(|error| error.in_file(file).in_column(name))?;
-        let finding = seen.looks_continuous().map(|what| Finding::new(name, what));
-        found.findings.extend(finding);
+        found.report(name, [seen.looks_like_a_word(), seen.looks_continuous()]);
     }
     for (name, seen) in wanted.columns.iter().zip(&seen) {
         let added = found.add(name, seen, wanted.categorical.contains(name), any_rows);
@@ -154,15 +268,28 @@ pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<
     Ok(found)
 }
 
+/// How the cells of a column are read.
+struct Reading {
+    is_category: bool,
+    default_na: bool,
+}
+
 /// What was seen of every column, and whether there were rows at all.
 fn read_all(rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<(Vec<Seen>, bool)> {
-    let is_category = |name: &String| wanted.categorical.contains(name);
-    let categories = wanted.columns.iter().map(is_category);
-    let categories: Vec<bool> = categories.chain(wanted.target.map(|_| true)).collect();
-    let mut seen: Vec<Seen> = categories.iter().map(|_| Seen::default()).collect();
+    let reading = |name: &String| Reading {
+        is_category: wanted.categorical.contains(name) || Some(name) == wanted.target,
+        default_na: !wanted.no_default_na.covers(name),
+    };
+    let all = wanted.columns.iter().chain(wanted.target);
+    let all: Vec<Reading> = all.map(reading).collect();
+    let missing = MissingTexts::and(wanted.na);
+    let mut seen: Vec<Seen> = all.iter().map(|_| Seen::default()).collect();
     let mut note = |place: Place<'_>, cells: &[Cell<'_>], _| {
-        for ((seen, &cell), &is_category) in seen.iter_mut().zip(cells).zip(&categories) {
-            seen.note(place.at, cell, is_category);
+        for ((seen, &cell), reading) in seen.iter_mut().zip(cells).zip(&all) {
+            match missing.known(cell, reading.default_na) {
+                Cell::Missing => seen.note_hole(cell),
+                known => seen.note(place.at, known, reading.is_category),
+            }
         }
         Ok(())
     };
@@ -174,9 +301,17 @@ fn read_all(rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<(Vec<Seen>, b
 }
 
 impl Found {
+    /// Adds what was found about a column.
+    fn report(&mut self, name: &str, found: [Option<FindingKind>; 2]) {
+        let findings = found.into_iter().flatten();
+        let findings = findings.map(|what| Finding::new(name, what));
+        self.findings.extend(findings);
+    }
+
     /// Adds a column, or says that it is empty.
     fn add(&mut self, name: &str, seen: &Seen, forced: bool, any_rows: bool) -> Result<()> {
         if !forced {
+            seen.check_notation()?;
             seen.check_mixture()?;
         }
         if any_rows && seen.cells() == 0 {
@@ -184,11 +319,13 @@ impl Found {
             return Ok(());
         }
         let kind = if forced || seen.texts > 0 {
-            let finding = seen.looks_like_commas().or_else(|| seen.looks_like_names());
-            let finding = finding.map(|what| Finding::new(name, what));
-            self.findings.extend(finding);
+            let odd = seen
+                .looks_like_numbers()
+                .or_else(|| seen.looks_like_names());
+            self.report(name, [seen.looks_like_a_word(), odd]);
             ColumnKind::Categorical(seen.categories(ErrorKind::TooManyCategories)?)
         } else {
+            self.report(name, [seen.looks_like_codes(), None]);
             ColumnKind::Numeric
         };
         self.columns.push(Column {

@@ -1,8 +1,10 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
-use crate::cells::{Field, Written};
+use crate::cells::{Field, NoDefaultNa, Written};
+use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::findings::Finding;
+use crate::notation::Notation;
 use std::fmt;
 
 /// Rows × columns × channels of an image. A row of data holds its numbers in that order, channels fastest.
@@ -77,6 +79,8 @@ pub struct Layout {
     pub kept: Vec<KeptColumn>,
     /// What the user calls missing.
     pub na: Vec<String>,
+    /// Where words such as NA are not missing.
+    pub no_default_na: NoDefaultNa,
     /// What is worth a warning.
     pub findings: Vec<Finding>,
 }
@@ -249,6 +253,16 @@ pub enum Keep {
     All,
 }
 
+/// What a column of the model is that a table does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Absent {
+    /// An error.
+    #[default]
+    Error,
+    /// Missing in every row. One column at least must be there.
+    Missing,
+}
+
 /// How a data set is read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -266,8 +280,16 @@ pub struct ReadOptions {
     pub no_labels: bool,
     /// Texts that are missing, besides the usual ones.
     pub na: Vec<String>,
+    /// Where words such as NA are not missing.
+    pub no_default_na: NoDefaultNa,
+    /// How numbers are written, in CSV files.
+    pub notation: Notation,
+    /// How letters are written, in CSV files and JSON lines.
+    pub encoding: Encoding,
     /// A category or class that the model does not know is missing, not an error.
     pub unseen_missing: bool,
+    /// What a column of the model is that the data do not have.
+    pub absent: Absent,
     /// What is handed through, of tables read for a model.
     pub keep: Keep,
 }

@@ -23,9 +23,12 @@
 
 pub mod error;
 pub mod findings;
+pub mod notation;
 pub mod unfinished_files;
 pub mod atomic_file;
+pub mod data_digest;
 pub mod source;
+pub mod encoding;
 pub mod cells;
 pub mod layout;
 pub mod formats;
@@ -42,6 +45,7 @@ pub mod model_files;
 pub mod devices;
 pub mod table_checks;
 pub mod plan;
+pub mod memory;
 
 pub use error::{Error, ErrorKind, Result};
 pub use open::{DataSet, is_data_name, open, open_digits, read, read_fitted};

@@ -2,12 +2,17 @@
 
 use crate::cells::Field;
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Keep, KeptColumn, some_of};
+use crate::layout::{Absent, Keep, KeptColumn, some_of};
 use std::collections::{HashMap, HashSet};
 
-/// For every column of a model, its place in a table with these names. A model without names of its own (`named` is false)
-/// calls its columns x0, x1, …; it also takes as many columns as it has, in their order.
-pub fn places_of(model: &[String], named: bool, header: &[String]) -> Result<Vec<usize>> {
+/// For every column of a model, its place in a table with these names, if it is there. A model without names of its own
+/// (`named` is false) calls its columns x0, x1, …; it also takes as many columns as it has, in their order.
+pub fn places_of(
+    model: &[String],
+    named: bool,
+    header: &[String],
+    absent: Absent,
+) -> Result<Vec<Option<usize>>> {
     let wanted: HashSet<&String> = model.iter().collect();
     let mut at = HashMap::new();
     for (place, name) in header
@@ -20,30 +25,33 @@ pub fn places_of(model: &[String], named: bool, header: &[String]) -> Result<Vec
             return Err(Error::expected(ErrorKind::DuplicateName, expected, got));
         }
     }
-    let Some(absent) = model.iter().find(|name| !at.contains_key(name)) else {
-        return Ok(model
-            .iter()
-            .filter_map(|name| at.get(name).copied())
-            .collect());
+    let places: Vec<Option<usize>> = model.iter().map(|name| at.get(name).copied()).collect();
+    let some_are_there = places.iter().any(Option::is_some);
+    let Some(first) = places.iter().position(Option::is_none) else {
+        return Ok(places);
     };
+    if absent == Absent::Missing && some_are_there {
+        return Ok(places);
+    }
     if named {
-        let expected = format!("a column '{absent}', as the model has");
-        return Err(Error::expected(
-            ErrorKind::MissingColumn,
-            expected,
-            some_of(header),
-        ));
+        let expected = format!("a column '{}', as the model has", model[first]);
+        let kind = if some_are_there {
+            ErrorKind::AbsentColumn
+        } else {
+            ErrorKind::MissingColumn
+        };
+        return Err(Error::expected(kind, expected, some_of(header)));
     }
     by_order(model.len(), header.len())
 }
 
 /// Columns in their order, if there are as many as the model has.
-pub fn by_order(width: usize, columns: usize) -> Result<Vec<usize>> {
+pub fn by_order(width: usize, columns: usize) -> Result<Vec<Option<usize>>> {
     if columns != width {
         let expected = format!("{width} columns, as the model has");
         return Err(Error::expected(ErrorKind::ModelMismatch, expected, columns));
     }
-    Ok((0..width).collect())
+    Ok((0..width).map(Some).collect())
 }
 
 /// Which columns of a file are used.
@@ -89,16 +97,16 @@ impl Chosen {
         self.columns.iter().chain(&self.target).cloned().collect()
     }
 
-    /// Keeps only the columns at these places, in this order; the others are not used.
-    pub fn keep_places(&mut self, places: &[usize]) {
-        let used: HashSet<usize> = places.iter().copied().collect();
+    /// Keeps only the columns at these places, in this order; the others are not used. A column of the model that has no
+    /// place stays with its name.
+    pub fn keep_places(&mut self, places: &[Option<usize>], model: &[String]) {
+        let used: HashSet<usize> = places.iter().flatten().copied().collect();
         let unused = (0..self.columns.len()).filter(|place| !used.contains(place));
         let unused = unused.map(|place| self.columns[place].clone());
         self.ignored.extend(unused);
-        self.columns = places
-            .iter()
-            .map(|&place| self.columns[place].clone())
-            .collect();
+        let kept = places.iter().zip(model);
+        let kept = kept.map(|(place, name)| place.map_or(name, |place| &self.columns[place]));
+        self.columns = kept.cloned().collect();
     }
 }
 
@@ -154,8 +162,9 @@ mod tests {
     }
 
     fn places(model: &[&str], named: bool, header: &[&str]) -> Result<Vec<usize>, String> {
-        let found = places_of(&strings(model), named, &strings(header));
-        found.map_err(|error| error.to_string())
+        let found = places_of(&strings(model), named, &strings(header), Absent::Error);
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(Option::unwrap).collect())
     }
 
     #[test]
@@ -182,5 +191,17 @@ mod tests {
             places(&["x0", "x1"], false, &["a"]).unwrap_err(),
             "expected 2 columns, as the model has, got 1"
         );
+    }
+
+    #[test]
+    fn absent_columns_may_be_missing() {
+        let (model, header) = (strings(&["a", "b", "c"]), strings(&["c", "a"]));
+        let places = |header| places_of(&model, true, header, Absent::Missing);
+        assert_eq!(places(&header).unwrap(), [Some(1), None, Some(0)]);
+        let error = places(&strings(&["x", "y"])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::MissingColumn, "nothing is there");
+        let mut chosen = Chosen::new(&header, None, &[]).unwrap();
+        chosen.keep_places(&[Some(1), None, Some(0)], &model);
+        assert_eq!(chosen.columns, model);
     }
 }

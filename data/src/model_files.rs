@@ -3,8 +3,8 @@
 use crate::atomic_file::Staged;
 use crate::error::{Error, ErrorKind, Result, clip, file_error};
 use crate::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::Path;
 use sumout::Model;
 
@@ -18,6 +18,15 @@ pub const TARGET: &str = "target";
 
 /// Where a model remembers what its user called missing.
 pub const NA: &str = "na";
+
+/// Where a model remembers in which columns words such as NA are not missing.
+pub const NO_DEFAULT_NA: &str = "no_default_na";
+
+/// Where a model remembers the digest of the rows that it was trained on.
+pub const DATA: &str = "data";
+
+/// Where a model remembers the digest of the rows of which some were kept aside for validation.
+pub const SPLIT_FROM: &str = "split_from";
 
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
@@ -35,6 +44,18 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>> {
             Err(error.in_file(&path.display().to_string()))
         }
     }
+}
+
+/// Whether a file is there that has something in it and is not a model. Devices and pipes have nothing in them.
+pub fn is_other_file(path: &Path) -> Result<bool> {
+    if !path.is_file() {
+        return Ok(false);
+    }
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(|error| file_error("read", path, error))?;
+    let read = file.take(9).read_to_end(&mut start);
+    read.map_err(|error| file_error("read", path, error))?;
+    Ok(!start.is_empty() && start.get(8) != Some(&b'{'))
 }
 
 /// Writes a file whole or not at all.
@@ -71,6 +92,7 @@ pub fn layout_of(model: &Model) -> Layout {
         classes: about.classes.clone(),
         target: about.training.get(TARGET),
         na: about.training.get(NA).unwrap_or_default(),
+        no_default_na: about.training.get(NO_DEFAULT_NA).unwrap_or_default(),
         ..Layout::default()
     }
 }

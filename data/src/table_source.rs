@@ -1,7 +1,8 @@
 //! Tables of cells before it is known what their columns mean: CSV, JSON lines or Parquet, from a file or a pipe.
 
-use crate::cells::{MissingTexts, Records};
+use crate::cells::{NoDefaultNa, Records};
 use crate::encode::encoded;
+use crate::encoding::decoded;
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::csv::CsvRecords;
 use crate::formats::json_lines::{self, JsonRecords};
@@ -50,27 +51,24 @@ impl TableSource {
         self.origin.name()
     }
 
-    /// Starts reading; `na` are texts that are missing, and `listed` names the cells of JSON lines that are lists.
-    pub fn records(
-        &self,
-        options: &ReadOptions,
-        na: &[String],
-        listed: &[String],
-    ) -> Result<Box<dyn Records>> {
-        let missing = MissingTexts::and(na);
+    /// Starts reading; `listed` names the cells of JSON lines that are lists.
+    pub fn records(&self, options: &ReadOptions, listed: &[String]) -> Result<Box<dyn Records>> {
         if self.format == Some(TableFormat::Parquet) {
-            return Ok(Box::new(ParquetRecords::open(&self.origin, missing)?));
+            return Ok(Box::new(ParquetRecords::open(&self.origin)?));
         }
-        let mut input = self.origin.open()?;
+        let mut input = self.text(options)?;
         match self.format.map_or_else(|| text_format(&mut input), Ok)? {
-            TableFormat::JsonLines => {
-                Ok(Box::new(JsonRecords::new(input, listed.to_vec(), missing)))
-            }
+            TableFormat::JsonLines => Ok(Box::new(JsonRecords::new(input, listed.to_vec()))),
             _ => {
-                let records = CsvRecords::open(input, options.no_header, missing)?;
+                let records = CsvRecords::open(input, options.no_header, options.notation)?;
                 Ok(Box::new(records))
             }
         }
+    }
+
+    /// The table as text in UTF-8.
+    fn text(&self, options: &ReadOptions) -> Result<ByteReader> {
+        decoded(self.origin.open()?, options.encoding)
     }
 
     /// Finds out what the columns are. Reads the table twice: once for that, once for the numbers.
@@ -78,9 +76,9 @@ impl TableSource {
         let source = Self::new(self.origin.reopenable()?, self.format);
         let file = source.name();
         let named = |error: Error| error.in_file(&file);
-        let names = match source.records(options, &options.na, &[])?.header() {
+        let names = match source.records(options, &[])?.header() {
             Some(names) => names.to_vec(),
-            None => json_lines::names(source.origin.open()?)?,
+            None => json_lines::names(source.text(options)?)?,
         };
         if names.is_empty() {
             let error = Error::expected(ErrorKind::Empty, "at least one row", "none");
@@ -89,13 +87,19 @@ impl TableSource {
         let ignore = split_names(&options.ignore, &names);
         let categorical = split_names(&options.categorical, &names);
         let mut chosen = Chosen::new(&names, options.target.as_ref(), &ignore).map_err(named)?;
-        check_categorical(&categorical, &chosen.columns).map_err(named)?;
-        let mut rows = source.records(options, &options.na, &names)?;
+        check_named(&categorical, &chosen.columns, "to be categorical").map_err(named)?;
+        let no_default_na = columns_of(&options.no_default_na, &names);
+        if let NoDefaultNa::In(columns) = &no_default_na {
+            check_named(columns, &chosen.names(), "in which NA is a word").map_err(named)?;
+        }
+        let mut rows = source.records(options, &names)?;
         rows.select(&chosen.names(), &[]);
         let wanted = Wanted {
             columns: &chosen.columns,
             target: chosen.target.as_ref(),
             categorical: &categorical,
+            na: &options.na,
+            no_default_na: &no_default_na,
         };
         let found = infer(&file, &mut *rows, &wanted)?;
         let empty = found.empty.iter();
@@ -103,7 +107,7 @@ impl TableSource {
             .ignored
             .extend(empty.map(|name| format!("{name} (nothing is in it)")));
         chosen.columns.retain(|name| !found.empty.contains(name));
-        let mut rows = source.records(options, &options.na, &names)?;
+        let mut rows = source.records(options, &names)?;
         rows.select(&chosen.names(), &[]);
         let layout = Layout {
             width: found.columns.len(),
@@ -112,6 +116,7 @@ impl TableSource {
             target: chosen.target,
             ignored: chosen.ignored,
             na: options.na.clone(),
+            no_default_na,
             findings: found.findings,
             ..Layout::default()
         };
@@ -119,12 +124,20 @@ impl TableSource {
     }
 }
 
-/// Columns that are to be categorical must be there.
-fn check_categorical(categorical: &[String], columns: &[String]) -> Result<()> {
-    match categorical.iter().find(|name| !columns.contains(name)) {
+/// The same with names that were given with commas between them apart.
+pub fn columns_of(given: &NoDefaultNa, names: &[String]) -> NoDefaultNa {
+    match given {
+        NoDefaultNa::In(columns) => NoDefaultNa::In(split_names(columns, names)),
+        other => other.clone(),
+    }
+}
+
+/// Columns that the user names must be there; `what` says what they are named for.
+fn check_named(wanted: &[String], columns: &[String], what: &str) -> Result<()> {
+    match wanted.iter().find(|name| !columns.contains(name)) {
         None => Ok(()),
         Some(unknown) => {
-            let expected = format!("a column '{unknown}' to be categorical");
+            let expected = format!("a column '{unknown}' {what}");
             Err(Error::expected(
                 ErrorKind::MissingColumn,
                 expected,

@@ -213,7 +213,8 @@ impl<'a> AnswerOf<'a> {
         };
         let values = self.row(values, row);
         for (column, &place) in table.places.iter().enumerate() {
-            if self.encoder.missing.cell(&texts[place]) == Cell::Missing {
+            let cell = Cell::Text(&texts[place]);
+            if self.encoder.known(column, cell) == Cell::Missing {
                 record[place] = csv_text(shown(self.encoder, column, values[column]));
             }
         }

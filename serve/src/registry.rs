@@ -60,6 +60,13 @@ struct ModelSlot {
     live: RwLock<Arc<ServedModel>>,
 }
 
+/// A model that was loaded.
+struct Loaded {
+    live: ServedModel,
+    /// Why it has no examples, if those that there are do not suit it.
+    unfit_examples: Option<anyhow::Error>,
+}
+
 /// All models.
 pub struct Registry {
     served: Vec<ModelSlot>,
@@ -99,6 +106,7 @@ impl Registry {
             limits,
             metrics,
         };
+        let mut unfit = Vec::new();
         for argument in models {
             let (name, path) = name_of(argument);
             if registry.served.iter().any(|other| other.name == name) {
@@ -109,7 +117,9 @@ impl Registry {
                 return Err(Error::new(ErrorKind::Argument, sentence).into());
             }
             let stamp = stamp(&path);
-            let live = RwLock::new(Arc::new(registry.load(&name, &path)?));
+            let loaded = registry.load(&name, &path)?;
+            unfit.extend(loaded.unfit_examples);
+            let live = RwLock::new(Arc::new(loaded.live));
             registry.served.push(ModelSlot {
                 name,
                 path,
@@ -117,17 +127,32 @@ impl Registry {
                 live,
             });
         }
-        Ok(registry)
+        // Examples must suit one of the models.
+        match unfit.into_iter().next() {
+            Some(error)
+                if registry
+                    .served
+                    .iter()
+                    .all(|slot| slot.now().examples.is_empty()) =>
+            {
+                Err(error)
+            }
+            _ => Ok(registry),
+        }
     }
 
-    fn load(&self, name: &str, path: &Path) -> Result<ServedModel> {
+    fn load(&self, name: &str, path: &Path) -> Result<Loaded> {
         let model = model_files::load(path)?;
         let layout = layout_of(&model);
         let classes: Vec<String> = (0..model.structure.classes)
             .map(|class| model.class_name(class))
             .collect();
         let encoder = Encoder::new(&layout).with_kinds(&model.structure.row_kinds());
-        let examples = examples(self.examples.as_deref(), &layout, &classes)?;
+        let found = examples(self.examples.as_deref(), &layout, &classes);
+        let (examples, unfit_examples) = match found {
+            Ok(examples) => (examples, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         let about = ModelSummary {
             name,
             model: &model,
@@ -140,13 +165,17 @@ impl Registry {
         let (max, metrics) = (self.limits.waiting(), self.metrics.clone());
         let worker = Worker::start(Predictor::new(model)?, max, metrics);
         let worker = worker.context("cannot start a thread")?;
-        Ok(ServedModel {
+        let live = ServedModel {
             name: name.to_owned(),
             encoder,
             classes,
             about,
             examples,
             worker,
+        };
+        Ok(Loaded {
+            live,
+            unfit_examples,
         })
     }
 
@@ -199,11 +228,12 @@ impl Registry {
                 }
                 *seen = now;
                 match self.load(&served.name, &served.path) {
-                    Ok(live) => {
+                    Ok(loaded) => {
                         *served
                             .live
                             .write()
-                            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(live);
+                            .unwrap_or_else(|poisoned| poisoned.into_inner()) =
+                            Arc::new(loaded.live);
                         self.metrics.reloads[0].fetch_add(1, Relaxed);
                         log.event("reloaded", json!({ "model": served.name }));
                     }

@@ -218,15 +218,15 @@ fn cell_value<'a>(
     match *source {
         Source::Number(column) => Value::Single(numbers[column]),
         Source::Kept(at) => match (&kept[at], layout.kept[at].column) {
-            (Written::Missing, Some(column)) => Value::Double(seven_digits(numbers[column])),
+            (Written::Missing, Some(column)) => Value::Double(in_decimals(numbers[column])),
             (written, _) => written.value(),
         },
     }
 }
 
-/// Seven digits: all that 32 bits hold, without the noise behind them.
-fn seven_digits(number: f32) -> f64 {
-    format!("{number:.6e}").parse().unwrap_or(number.into())
+/// A number of 32 bits with the digits that tell it from others, as the service writes it, without the noise behind them.
+fn in_decimals(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or(number.into())
 }
 
 /// Rows without holes, and the variance of each number that was filled in, NaN for the rest.

@@ -31,8 +31,8 @@ pub struct Args {
     /// Load a model again when its file changes; if the new file is damaged, the old model stays
     #[arg(long)]
     reload: bool,
-    /// Example rows for the web page: a data set that the models can read [default: digits, for
-    /// images of 28×28]
+    /// Example rows for the web page: a data set that one of the models can read at least [default:
+    /// digits, for images of 28×28]
     #[arg(long, value_name = "DATA")]
     examples: Option<String>,
     /// A file whose first line is the bearer token that clients must send
@@ -127,7 +127,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         log,
         limits: args.limits.limits(),
     };
-    let _deferred = interrupt::defer();
+    let _deferred = interrupt::defer("finishing running requests; Ctrl-C again stops at once");
     serve(&options, out, interrupt::requested)
 }
 

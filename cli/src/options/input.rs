@@ -1,14 +1,17 @@
 //! Where rows and labels come from: the arguments that commands share.
 
+use crate::options::text::TextArgs;
 use crate::terminal::hints::warning;
-use crate::terminal::user_error::{user_error, warn};
+use crate::terminal::user_error::{one_line, user_error, warn};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::io::Write;
 use sumout::Model;
+use sumout_data::cells::{NoDefaultNa, is_default_na};
 use sumout_data::error::{At, Place};
+use sumout_data::findings::FindingKind;
 use sumout_data::layout::{
-    Chunk, ColumnKind, Keep, Layout, ReadOptions, RowStream, Split, Table, some_of,
+    Absent, Chunk, ColumnKind, Keep, Layout, ReadOptions, RowStream, Split, Table, some_of,
 };
 use sumout_data::model_files::layout_of;
 use sumout_data::{Error, ErrorKind};
@@ -28,6 +31,15 @@ pub enum Unseen {
     /// As an error
     Error,
     /// As missing
+    Missing,
+}
+
+/// How to treat a column of the model that the data do not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AbsentArg {
+    /// As an error
+    Error,
+    /// As missing in every row
     Missing,
 }
 
@@ -91,9 +103,19 @@ pub struct Input {
     /// model stores it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub na: Vec<String>,
+    /// Words such as NA and None are words, not missing, in these columns, separated by commas; can be
+    /// given several times. Without columns: in all of them. The model stores it
+    #[arg(long, value_name = "COLUMNS", num_args = 0..=1, default_missing_value = "")]
+    pub no_default_na: Vec<String>,
+    /// How numbers and letters are written.
+    #[command(flatten)]
+    pub text: TextArgs,
     /// How to treat a category or class not seen in training
     #[arg(long, value_enum, default_value_t = Unseen::Error)]
     pub unseen: Unseen,
+    /// How to treat a column of the model that the data do not have
+    #[arg(long, value_enum, default_value_t = AbsentArg::Error)]
+    pub absent: AbsentArg,
     /// Which half to read, if the data set has a training half and a test half [default: train for
     /// `sumout train`, else test]
     #[arg(long, value_name = "HALF")]
@@ -107,19 +129,35 @@ impl Input {
     }
 
     /// How the data are read.
-    pub fn options(&self, split: Split) -> ReadOptions {
+    pub fn options(&self, split: Split) -> Result<ReadOptions> {
         let split = match self.split {
             Some(Half::Train) => Split::Train,
             Some(Half::Test) => Split::Test,
             None => split,
         };
-        ReadOptions {
+        Ok(ReadOptions {
             split,
             target: self.target.clone(),
             no_header: self.no_header,
             na: self.na.clone(),
+            no_default_na: self.no_default_na(),
+            notation: self.text.notation()?,
+            encoding: self.text.encoding(),
             unseen_missing: self.unseen == Unseen::Missing,
+            absent: match self.absent {
+                AbsentArg::Error => Absent::Error,
+                AbsentArg::Missing => Absent::Missing,
+            },
             ..ReadOptions::default()
+        })
+    }
+
+    /// Where words such as NA are words; the option without columns gives an empty name.
+    fn no_default_na(&self) -> NoDefaultNa {
+        match &self.no_default_na[..] {
+            [] => NoDefaultNa::Nowhere,
+            names if names.iter().any(String::is_empty) => NoDefaultNa::Everywhere,
+            names => NoDefaultNa::In(names.to_vec()),
         }
     }
 
@@ -129,7 +167,7 @@ impl Input {
         let options = ReadOptions {
             no_labels: true,
             keep,
-            ..self.options(Split::Test)
+            ..self.options(Split::Test)?
         };
         let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
         if named && rows.layout.kept.is_empty() {
@@ -150,7 +188,7 @@ impl Input {
     pub fn open(&self, model: &Model, keep: Keep) -> Result<RowStream> {
         let options = ReadOptions {
             keep,
-            ..self.options(Split::Test)
+            ..self.options(Split::Test)?
         };
         let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
         let rows = self.with_labels(rows)?;
@@ -169,7 +207,7 @@ impl Input {
             return Ok(rows);
         };
         let mut layout = rows.layout.clone();
-        let (labels, names) = read_labels(path, &layout.classes, self.unseen)?;
+        let (labels, names) = self.read_labels(path, &layout.classes)?;
         layout.classes = names;
         let (path, mut seen) = (path.clone(), 0);
         Ok(RowStream::new(rows.name.clone(), layout, move || {
@@ -185,6 +223,43 @@ impl Input {
                 ..chunk
             }))
         }))
+    }
+
+    /// The labels of a file of one column, and the names of the classes; −1 is missing.
+    fn read_labels(&self, path: &str, classes: &[String]) -> Result<(Vec<i64>, Vec<String>)> {
+        let is_class = classes.iter().any(|name| is_default_na(name));
+        let options = ReadOptions {
+            na: self.na.clone(),
+            no_default_na: match self.no_default_na() {
+                NoDefaultNa::In(_) if !is_class => NoDefaultNa::Nowhere, // columns of the data
+                NoDefaultNa::Nowhere if !is_class => NoDefaultNa::Nowhere,
+                _ => NoDefaultNa::Everywhere,
+            },
+            notation: self.text.notation()?,
+            encoding: self.text.encoding(),
+            ..ReadOptions::default()
+        };
+        let table = sumout_data::read(path, &options)?;
+        for finding in &table.layout.findings {
+            if classes.is_empty() && matches!(finding.what, FindingKind::DefaultNa { .. }) {
+                let hint = "--no-default-na makes it a class";
+                warn(&format!("{path}, {finding}; {hint}"));
+            }
+        }
+        if table.layout.width != 1 {
+            let got = format!("{} numbers", table.layout.width);
+            let error = Error::expected(ErrorKind::Labels, "one label for each row", got);
+            return Err(error.in_file(path).into());
+        }
+        let found = names_in(&table);
+        let names = if classes.is_empty() { &found } else { classes };
+        let label = |(row, &value): (usize, &f32)| {
+            let label = label_of(value, &found, names, self.unseen);
+            label.map_err(|error| error.at(place(path, row)))
+        };
+        let labels = table.values.iter().enumerate().map(label);
+        let labels = labels.collect::<sumout_data::Result<_>>()?;
+        Ok((labels, names.to_vec()))
     }
 }
 
@@ -246,27 +321,9 @@ pub fn warn_of_findings(layout: &Layout) {
 /// Prints which columns of the data are left out; write errors are ignored.
 pub fn say_ignored(layout: &Layout) {
     if !layout.ignored.is_empty() {
-        let _ = writeln!(std::io::stderr(), "not used: {}", some_of(&layout.ignored));
+        let ignored = one_line(&some_of(&layout.ignored));
+        let _ = writeln!(std::io::stderr(), "not used: {ignored}");
     }
-}
-
-/// The labels of a file of one column, and the names of the classes; −1 is missing.
-fn read_labels(path: &str, classes: &[String], unseen: Unseen) -> Result<(Vec<i64>, Vec<String>)> {
-    let table = sumout_data::read(path, &ReadOptions::default())?;
-    if table.layout.width != 1 {
-        let got = format!("{} numbers", table.layout.width);
-        let error = Error::expected(ErrorKind::Labels, "one label for each row", got);
-        return Err(error.in_file(path).into());
-    }
-    let found = names_in(&table);
-    let names = if classes.is_empty() { &found } else { classes };
-    let label = |(row, &value): (usize, &f32)| {
-        let label = label_of(value, &found, names, unseen);
-        label.map_err(|error| error.at(place(path, row)))
-    };
-    let labels = table.values.iter().enumerate().map(label);
-    let labels = labels.collect::<sumout_data::Result<_>>()?;
-    Ok((labels, names.to_vec()))
 }
 
 /// The names in a table of one column; none if it holds numbers.

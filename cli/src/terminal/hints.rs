@@ -2,6 +2,7 @@
 //! here, by kind.
 
 use sumout_data::findings::{Finding, FindingKind};
+use sumout_data::notation::{Notation, OTHERS, notations_of};
 use sumout_data::{Error, ErrorKind, is_data_name};
 
 /// What to type to get past an error.
@@ -15,9 +16,22 @@ pub fn hint(error: &Error) -> Option<String> {
         (ErrorKind::UnknownCategory | ErrorKind::UnknownClass, Some(_)) => {
             "--unseen missing treats such a cell as missing".to_owned()
         }
+        (ErrorKind::AbsentColumn, _) => {
+            "--absent missing treats absent columns as missing".to_owned()
+        }
         (ErrorKind::MixedColumn, Some(column)) => format!(
             "--categorical {column} treats all of them as categories, --na TEXT makes TEXT missing"
         ),
+        (ErrorKind::OtherNotation, Some(column)) => {
+            let flags = notation_flags(error.got()?);
+            match error.place() {
+                Some(_) => flags,
+                None => format!("{flags}; --categorical {column} treats all of them as categories"),
+            }
+        }
+        (ErrorKind::NotUtf8, _) => {
+            "--encoding latin-1 or --encoding utf-16 reads other text".to_owned()
+        }
         (ErrorKind::TooManyCategories, Some(column)) => ignore(&column),
         (ErrorKind::TooManyClasses, _) => "a target names a class".to_owned(),
         // A whole column; a single cell has a place.
@@ -36,11 +50,48 @@ pub fn hint(error: &Error) -> Option<String> {
     })
 }
 
+/// The options that read a text as a number.
+fn notation_flags(text: &str) -> String {
+    let fits = notations_of(text);
+    let has_marks = |notation: &Notation| {
+        let decimal = Some(notation.decimal).filter(|mark| *mark != '.');
+        let mut marks = decimal.into_iter().chain(notation.thousands);
+        marks.all(|mark| text.contains(mark))
+    };
+    let fitting = OTHERS.iter().zip(fits).filter(|(_, fits)| *fits);
+    let fitting = fitting.map(|(notation, _)| notation);
+    let flags: Vec<String> = fitting.filter(|n| has_marks(n)).map(flags_of).collect();
+    match &flags[..] {
+        [] => "--thousands . reads it as thousands".to_owned(),
+        [flags] => format!("{flags} reads it"),
+        _ => format!("{} reads it: choose one", flags.join(" or ")),
+    }
+}
+
+fn flags_of(notation: &Notation) -> String {
+    let mut flags = Vec::new();
+    if notation.decimal != '.' {
+        flags.push(format!("--decimal {}", notation.decimal));
+    }
+    if let Some(mark) = notation.thousands {
+        flags.push(format!("--thousands {}", quoted(&mark.to_string())));
+    }
+    flags.join(" ")
+}
+
 /// A finding as a warning, with what to type about it.
 pub fn warning(finding: &Finding) -> String {
     let hint = match finding.what {
-        FindingKind::Identifier { .. } | FindingKind::RowNumbers => {
+        FindingKind::Codes { .. } => {
+            let column = quoted(&finding.column);
+            format!("--categorical {column} treats them as categories")
+        }
+        FindingKind::Dates { .. } | FindingKind::Identifier { .. } | FindingKind::RowNumbers => {
             ignore(&quoted(&finding.column))
+        }
+        FindingKind::DefaultNa { .. } => {
+            let column = quoted(&finding.column);
+            format!("--no-default-na {column} makes it a word")
         }
         FindingKind::Outlier { .. } => {
             "--na with the text of such a cell makes it missing".to_owned()
@@ -117,6 +168,20 @@ mod tests {
         );
         let class = Error::unexpected(ErrorKind::UnknownClass, "no, yes", "maybe");
         assert_eq!(hint(&class), None, "of an option, not of a cell");
+        let notation = |text| {
+            let error = Error::unexpected(ErrorKind::OtherNotation, "x", text);
+            hint(&error.in_column("a")).unwrap()
+        };
+        let categories = "; --categorical a treats all of them as categories";
+        for (text, flags) in [
+            ("3,5", "--decimal , reads it"),
+            ("1,065", "--decimal , or --thousands , reads it: choose one"),
+            ("1.065,5", "--decimal , --thousands . reads it"),
+            ("1 065", "--thousands ' ' reads it"),
+            ("1.065", "--thousands . reads it as thousands"),
+        ] {
+            assert_eq!(notation(text), format!("{flags}{categories}"));
+        }
         assert_eq!(says(ErrorKind::NotFinite), None);
         let finding = Finding::new("id", FindingKind::RowNumbers);
         assert_eq!(

@@ -22,9 +22,14 @@ pub fn user_error(message: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(UserError(message.into()))
 }
 
-/// Prints a warning; write errors are ignored.
+/// Prints a warning in one line; write errors are ignored.
 pub fn warn(line: &str) {
-    let _ = writeln!(io::stderr(), "warning: {}", printable(line));
+    let _ = writeln!(io::stderr(), "warning: {}", one_line(line));
+}
+
+/// Text of a file as a line of a terminal can show it.
+pub fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n")
 }
 
 /// Text of a file as a terminal can show it: no control characters, and no endless words.
@@ -124,6 +129,11 @@ mod tests {
         let closed =
             anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
         assert_eq!(exit_code(&closed), 0);
+    }
+
+    #[test]
+    fn names_of_files_cannot_break_lines() {
+        assert_eq!(one_line("a\nb\tc\u{1b}[2J"), "a\\nb\\tc\\u{1b}[2J");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //!
 //! [`CsvReader`] reads records from anywhere and knows their lines; [`CsvRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, MissingTexts, Records, Written};
+use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
 use crate::layout::some_of;
+use crate::notation::{Notation, Reading};
 use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
 use csv::ByteRecord;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -123,6 +124,10 @@ impl<R: BufRead> CsvReader<R> {
             let expected = "a line with the names of the columns";
             return Err(Error::expected(ErrorKind::Empty, expected, "nothing"));
         }
+        if self.record.as_slice().contains(&0) {
+            let got = "bytes that are zero, as in UTF-16";
+            return Err(Error::expected(ErrorKind::NotUtf8, "text in UTF-8", got));
+        }
         let cell = |i| Ok(self.cell(i)?.trim().to_owned());
         (0..self.cells).map(cell).collect()
     }
@@ -179,7 +184,7 @@ impl<R: BufRead> CsvReader<R> {
     pub fn cell(&self, column: usize) -> Result<&str> {
         std::str::from_utf8(&self.record[column]).map_err(|_| {
             let got = format!("other bytes in cell {}", column + 1);
-            Error::expected(ErrorKind::Damaged, "text in UTF-8", got).at(self.place())
+            Error::expected(ErrorKind::NotUtf8, "text in UTF-8", got).at(self.place())
         })
     }
 }
@@ -247,17 +252,17 @@ pub struct CsvRecords {
     name: String,
     rows: CsvReader<Box<dyn BufRead + Send>>,
     header: Vec<String>,
-    /// Where the chosen columns are, and those that are kept.
-    chosen: Vec<usize>,
+    /// Where the chosen columns are, if they are there, and those that are kept.
+    chosen: Vec<Option<usize>>,
     kept: Vec<usize>,
-    missing: MissingTexts,
+    notation: Notation,
     /// A first line that turned out to be data.
     held: bool,
 }
 
 impl CsvRecords {
     /// Reads the line of names, or makes names (x0, x1, …) if the first line is data.
-    pub fn open(input: ByteReader, no_header: bool, missing: MissingTexts) -> Result<Self> {
+    pub fn open(input: ByteReader, no_header: bool, notation: Notation) -> Result<Self> {
         let name = input.name.clone();
         let named = |error: Error| error.in_file(&name);
         let mut rows = CsvReader::new(input.into_reader(), LONGEST_ROW).map_err(named)?;
@@ -273,22 +278,42 @@ impl CsvRecords {
             header,
             chosen: vec![],
             kept: vec![],
-            missing,
+            notation,
             held: no_header,
         })
     }
 
     /// Hands over the record that was read.
     fn row(&self, each: &mut EachRow<'_>) -> Result<()> {
-        let cell = |&column: &usize| Ok(self.missing.cell(self.rows.cell(column)?));
-        let cells = self
-            .chosen
-            .iter()
-            .map(cell)
-            .collect::<Result<Vec<Cell>>>()?;
-        let kept = |&column: &usize| Ok(Written::Text(self.rows.cell(column)?.to_owned()));
+        let cell = |column: &Option<usize>| column.map_or(Ok(Cell::Missing), |at| self.cell(at));
+        let cells: Result<Vec<Cell>> = self.chosen.iter().map(cell).collect();
+        let kept = |&column: &usize| self.written(column);
         let kept = self.kept.iter().map(kept).collect::<Result<_>>()?;
-        each(self.rows.place(), &cells, kept)
+        each(self.rows.place(), &cells?, kept)
+    }
+
+    fn cell(&self, column: usize) -> Result<Cell<'_>> {
+        let text = self.rows.cell(column)?.trim();
+        match self.notation.read(text) {
+            Reading::AsItIs => Ok(Cell::Text(text)),
+            Reading::Number(number) => Ok(number.parse().map_or(Cell::Text(text), Cell::Number)),
+            Reading::Other => {
+                let expected = format!("a number with '{}'", self.notation.decimal);
+                let error = Error::unexpected(ErrorKind::OtherNotation, expected, text);
+                let error = error.in_column(&self.header[column]);
+                Err(error.at(self.rows.place()))
+            }
+        }
+    }
+
+    /// A cell as it was written, but numbers of the chosen columns with a point, as answers beside them have it.
+    fn written(&self, column: usize) -> Result<Written> {
+        let text = self.rows.cell(column)?;
+        let number = match self.notation.read(text.trim()) {
+            Reading::Number(number) if self.chosen.contains(&Some(column)) => Some(number),
+            _ => None,
+        };
+        Ok(Written::Text(number.unwrap_or_else(|| text.to_owned())))
     }
 }
 
@@ -304,8 +329,7 @@ impl Records for CsvRecords {
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
         let at: HashMap<&String, usize> = self.header.iter().zip(0..).collect();
-        let place = |name| at.get(name).copied();
-        self.chosen = names.iter().filter_map(place).collect();
+        self.chosen = names.iter().map(|name| at.get(name).copied()).collect();
         self.kept = kept.to_vec();
     }
 
@@ -335,7 +359,7 @@ mod tests {
             }
             .open()?,
             false,
-            MissingTexts::default(),
+            Notation::default(),
         )
     }
 
@@ -384,8 +408,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                (2, vec!["—".into(), "x, y\nz".into()]),
-                (5, vec!["3".into(), "—".into()])
+                (2, vec!["".into(), "x, y\nz".into()]),
+                (5, vec!["3".into(), "NA".into()])
             ]
         );
         assert_eq!(cells("a;\"b,,,\";c\n1;2,5;3\n", &["c"])[0].1, ["3"]);
@@ -430,7 +454,7 @@ mod tests {
         }
         .open()
         .unwrap();
-        let mut records = CsvRecords::open(input, true, MissingTexts::default()).unwrap();
+        let mut records = CsvRecords::open(input, true, Notation::default()).unwrap();
         assert_eq!(records.header().unwrap(), ["x0", "x1"]);
         records.select(&["x1".to_owned()], &[0]);
         let mut seen = Vec::new();

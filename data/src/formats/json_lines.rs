@@ -2,7 +2,7 @@
 //!
 //! [`JsonLines`] gives the lines of anything that can be read; [`JsonRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, MissingTexts, Records, Written};
+use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
 use crate::formats::json_row::{self, RowSink, read_row};
 use crate::layout::some_of;
@@ -195,14 +195,13 @@ pub struct JsonRecords {
     /// The names of the first line, and which of them are kept.
     keepable: Vec<String>,
     kept: Vec<usize>,
-    missing: MissingTexts,
     /// The first line was read only for its names.
     held: bool,
 }
 
 impl JsonRecords {
     /// `listed` names the cells of lines that are lists.
-    pub fn new(input: ByteReader, listed: Vec<String>, missing: MissingTexts) -> Self {
+    pub fn new(input: ByteReader, listed: Vec<String>) -> Self {
         Self {
             name: input.name.clone(),
             lines: JsonLines::new(input.into_reader(), LONGEST_ROW),
@@ -212,7 +211,6 @@ impl JsonRecords {
             by_position: Vec::new(),
             keepable: Vec::new(),
             kept: Vec::new(),
-            missing,
             held: false,
         }
     }
@@ -285,8 +283,7 @@ impl JsonRecords {
     /// Hands over the line that was read.
     fn row(&self, each: &mut EachRow<'_>) -> Result<()> {
         let own = self.cells().map_err(|error| error.at(self.lines.place()))?;
-        let cells = own.iter().map(|own| self.missing.known(own.cell()));
-        let cells: Vec<Cell<'_>> = cells.collect();
+        let cells: Vec<Cell<'_>> = own.iter().map(OwnCell::cell).collect();
         let kept = self
             .written()
             .map_err(|error| error.at(self.lines.place()))?;
@@ -400,8 +397,7 @@ mod tests {
     }
 
     fn cells(text: &str, chosen: &[&str]) -> Result<Vec<Vec<String>>> {
-        let mut records =
-            JsonRecords::new(input(text), strings(&["a", "b"]), MissingTexts::default());
+        let mut records = JsonRecords::new(input(text), strings(&["a", "b"]));
         records.select(&strings(chosen), &[]);
         let mut rows = Vec::new();
         records.fill(9, &mut |_, cells, _| {
@@ -426,7 +422,7 @@ mod tests {
         assert_eq!(names(input(text)).unwrap(), ["b", "a", "c"]);
         assert_eq!(
             cells("[1, null]\n[2.5, \"NA\"]", &["b", "a"]).unwrap(),
-            [["—", "1"], ["—", "2.5"]]
+            [["—", "1"], ["NA", "2.5"]]
         );
         assert_eq!(names(input("[1, 2]\n[3, 4]")).unwrap(), ["x0", "x1"]);
     }

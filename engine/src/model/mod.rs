@@ -162,6 +162,13 @@ impl Notes {
         self.0.get(name).is_some()
     }
 
+    /// Takes a note away, if there is one.
+    pub fn remove(&mut self, name: &str) {
+        if let Value::Object(notes) = &mut self.0 {
+            notes.remove(name);
+        }
+    }
+
     /// Writes a note, in the place of an older one of that name. What JSON cannot hold becomes `null`.
     pub fn set(&mut self, name: &str, note: impl Serialize) {
         if !self.0.is_object() {

@@ -12,9 +12,9 @@ use std::fmt::Display;
 #[serde(rename_all = "lowercase")]
 pub enum Prior {
     /// 1/K.
-    #[default]
     Uniform,
     /// The labels' frequencies.
+    #[default]
     Labels,
     /// These weights.
     Given(Vec<f64>),
@@ -84,7 +84,7 @@ impl Default for Settings {
             leaf_rate: 0.0,
             leaves: LeafStart::default(),
             spread: 1.0,
-            prior: Prior::Uniform,
+            prior: Prior::Labels,
             validate_every: 1000,
             seed: 1,
         }

@@ -26,7 +26,7 @@ use sumout::internals::log_sum_exp;
 use sumout::queries::predict_together;
 use sumout::queries::shifts;
 use sumout::training::Data;
-use sumout::training::{Progress, labels};
+use sumout::training::{Prior, Progress, labels};
 use sumout::{Device, Precision};
 use sumout::{Predictor, Rows};
 use sumout_data::devices::DeviceChoice;
@@ -231,6 +231,7 @@ impl Training<'_> {
         let seed = self.seed;
         let settings = Settings {
             seed,
+            prior: Prior::Uniform, // as all results were measured
             ..chosen.settings
         };
         let reported = Settings {

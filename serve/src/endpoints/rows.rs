@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sumout::queries::How;
 use sumout::random::seed_at;
+use sumout_data::layout::Absent;
 use tokio::sync::mpsc;
 
 /// JSON up to here is parsed where it arrives.
@@ -32,6 +33,8 @@ const SMALL: usize = 256 << 10;
 #[serde(deny_unknown_fields)]
 struct PredictQuery {
     model: Option<String>,
+    #[serde(default)]
+    absent: AbsentOption,
 }
 
 #[derive(Deserialize)]
@@ -46,6 +49,26 @@ struct ImputeQuery {
     deviation: bool,
     #[serde(default)]
     classes: bool,
+    #[serde(default)]
+    absent: AbsentOption,
+}
+
+/// What a column of the model is that a CSV file or an Arrow stream does not have.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AbsentOption {
+    #[default]
+    Error,
+    Missing,
+}
+
+impl From<AbsentOption> for Absent {
+    fn from(option: AbsentOption) -> Self {
+        match option {
+            AbsentOption::Error => Self::Error,
+            AbsentOption::Missing => Self::Missing,
+        }
+    }
 }
 
 /// A request about rows: which model, and what to compute for every row.
@@ -55,6 +78,7 @@ struct RowsRequest {
     how: How,
     class: Option<usize>,
     seed: u64,
+    absent: Absent,
     to: BodyFormat,
 }
 
@@ -74,6 +98,7 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
         how: How::Mean,
         class: None,
         seed: 0,
+        absent: options.absent.into(),
         to,
     };
     answer(&app, asked, from, request).await
@@ -112,6 +137,7 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
         how,
         class,
         seed: options.seed.unwrap_or(1),
+        absent: options.absent.into(),
         to,
     };
     answer(&app, asked, from, request).await
@@ -164,10 +190,15 @@ async fn answer(
     let reading = in_thread(app, asked, move |asked| {
         let incoming = Incoming::new(pieces, limits.body());
         Ok(match from {
-            BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, &asked.live.encoder)?),
+            BodyFormat::Csv => Box::new(CsvDecoder::new(
+                incoming,
+                &asked.live.encoder,
+                asked.absent,
+            )?),
             BodyFormat::Arrow => Box::new(ArrowDecoder::new(
                 incoming,
                 &asked.live.encoder,
+                asked.absent,
                 limits.body(),
             )?),
             _ => Box::new(LinesDecoder::new(incoming)),

@@ -74,7 +74,7 @@ impl RowSink for NumberRows<'_> {
     }
 
     fn cell(&mut self, column: usize, cell: Cell<'_>) -> Result<(), Error> {
-        let known = self.encoder.missing.known_beside_null(cell);
+        let known = self.encoder.known_beside_null(cell);
         // A number in quotes is a mistake that would otherwise pass unseen.
         if let (Cell::Text(text), None) = (known, self.encoder.categories(column)) {
             let expected = "a number or null";

@@ -11,6 +11,7 @@ use sumout_data::error::{At, Place};
 use sumout_data::formats::csv::CsvReader;
 use sumout_data::formats::json_lines::JsonLines;
 use sumout_data::formats::json_row::read_row;
+use sumout_data::layout::Absent;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
@@ -27,7 +28,7 @@ pub struct Piece {
 /// A CSV file that comes back with its holes filled.
 #[derive(Clone, Debug)]
 pub struct CsvTable {
-    /// The names of all columns, those that the model does not know too.
+    /// The names of all columns, those that the model does not know too, then those of the model that are absent.
     pub header: Vec<String>,
     /// For every column of the model, its place in the header.
     pub places: Vec<usize>,
@@ -103,35 +104,60 @@ pub struct CsvDecoder {
     rows: CsvReader<BufReader<Incoming>>,
     held: Held,
     table: CsvTable,
+    /// Columns that the file has; those after them are absent.
+    stored: usize,
 }
 
 impl CsvDecoder {
     /// Reads the line of names.
-    pub fn new((incoming, held): (Incoming, Held), encoder: &Encoder) -> Result<Self, Problem> {
+    pub fn new(
+        (incoming, held): (Incoming, Held),
+        encoder: &Encoder,
+        absent: Absent,
+    ) -> Result<Self, Problem> {
         let reader = BufReader::with_capacity(BUFFER, incoming);
         let mut rows = CsvReader::new(reader, u64::MAX)?; // what is held is counted as it comes in
-        let header = rows.first_line()?;
+        let mut header = rows.first_line()?;
+        let stored = header.len();
         let first = Place {
             file: "",
             at: At::Line(1),
         };
-        let places = encoder.places(&header).map_err(|error| error.at(first))?;
+        let places = encoder.places(&header, absent);
+        let places = places.map_err(|error| error.at(first))?;
+        let place = |(column, place): (usize, Option<usize>)| {
+            place.unwrap_or_else(|| {
+                header.push(encoder.name(column).to_owned());
+                header.len() - 1
+            })
+        };
+        let places = places.into_iter().enumerate().map(place).collect();
         Ok(Self {
             rows,
             held,
             table: CsvTable { header, places },
+            stored,
         })
+    }
+
+    /// The text of a cell; nothing where the column is absent.
+    fn cell(&self, place: usize) -> Result<&str, sumout_data::Error> {
+        if place < self.stored {
+            self.rows.cell(place)
+        } else {
+            Ok("")
+        }
     }
 
     /// Adds the record that was read to a piece.
     fn add(&self, encoder: &Encoder, piece: &mut Piece) -> Result<(), sumout_data::Error> {
         for (column, &place) in self.table.places.iter().enumerate() {
-            let cell = Cell::Text(self.rows.cell(place)?);
+            let cell = Cell::Text(self.cell(place)?);
             let value = encoder.written_value(column, cell);
             let value = value.map_err(|error| error.at(self.rows.place()))?;
             piece.values.push(value);
         }
-        let cells = (0..self.table.header.len()).map(|column| self.rows.cell(column));
+        let cells = (0..self.table.header.len()).map(|column| self.cell(column));
         let cells: Result<StringRecord, _> = cells.collect();
         piece.texts.push(cells?);
         Ok(())
@@ -189,7 +215,7 @@ pub(crate) mod tests {
     }
 
     fn csv(text: &str) -> Result<Vec<f32>, String> {
-        let mut decoder = CsvDecoder::new(arrived(text.as_bytes(), 100), &encoder())
+        let mut decoder = CsvDecoder::new(arrived(text.as_bytes(), 100), &encoder(), Absent::Error)
             .map_err(|problem| problem.message)?;
         rows(&mut decoder)
     }
@@ -243,8 +269,12 @@ pub(crate) mod tests {
             says(&format!("age,sex,coin,kind\n{},", "9".repeat(200))),
             "line 2: expected rows or batches of at most 100 bytes, got more"
         );
-        let mut decoder =
-            CsvDecoder::new(arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100), &encoder()).unwrap();
+        let mut decoder = CsvDecoder::new(
+            arrived(b"age,sex,coin,kind\n1,\xff,0,0\n", 100),
+            &encoder(),
+            Absent::Error,
+        )
+        .unwrap();
         assert_eq!(
             rows(&mut decoder).unwrap_err(),
             "line 2: expected text in UTF-8, got other bytes in cell 2"

@@ -23,6 +23,14 @@ pub struct Args {
     /// Columns to leave out, separated by commas; can be given several times
     #[arg(long, value_name = "COLUMNS")]
     pub(super) ignore: Vec<String>,
+    /// P(y), what is assumed of the class before anything is seen: labels (their frequencies), uniform, or
+    /// a weight for each class, such as no=9,yes=1 [default: labels]
+    #[arg(long, value_name = "PRIOR")]
+    pub(super) prior: Option<String>,
+    /// Weights of the rows of each class: balanced (all classes weigh the same), or a weight for each class,
+    /// such as no=1,yes=5. They change the prior too, unless --prior is given
+    #[arg(long, value_name = "WEIGHTS")]
+    pub(super) class_weight: Option<String>,
     /// Validation data, to keep the best model: a data set (its test half, if it has two), or the
     /// share of the rows to use for validation, such as 0.1
     #[arg(long, value_name = "DATA")]
@@ -30,10 +38,13 @@ pub struct Args {
     /// Where to write the model
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
+    /// Replace the file at --out even if it is not a model
+    #[arg(long)]
+    pub(super) force: bool,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore"])]
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior", "class_weight"])]
     pub(super) resume: Option<PathBuf>,
-    /// Steps between checkpoints; with 0, there is one only on Ctrl-C
+    /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on Ctrl-C
     #[arg(long, value_name = "STEPS", default_value_t = 1000)]
     pub(super) checkpoint_every: usize,
     /// Seed of all random numbers [default: 1]

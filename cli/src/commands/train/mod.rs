@@ -2,6 +2,8 @@
 
 pub mod args;
 mod training_data;
+mod class_numbers;
+mod resume_command;
 mod start;
 mod resume;
 mod steps;
@@ -10,11 +12,11 @@ pub use args::Args;
 
 use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
-use start::{print_start, with_class_names};
+use resume_command::checkpoint_path;
+use start::{VALIDATION_FROM, print_start, with_class_names};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
-use steps::checkpoint_path;
 use sumout::recipes::Fit;
 use sumout::training::Checkpoint;
 use sumout::{Precision, Trainer};
@@ -36,7 +38,8 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         trainer.report_every(args.checkpoint_every);
     }
     steps::run(args, &mut trainer, out)?;
-    let model = trainer.into_model();
+    let mut model = trainer.into_model();
+    model.about.training.remove(VALIDATION_FROM);
     model_files::save(&args.out, &model.to_bytes()?)?;
     let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
     writeln!(out, "wrote {}", args.out.display())?;
@@ -58,6 +61,9 @@ fn begin(args: &Args, out: &mut impl Write) -> Result<(Beginning, TrainingData)>
         }
         None => {
             let (fit, data) = start::start(args)?;
+            if let Some(words) = resume::unfinished(args, &data) {
+                let _ = writeln!(io::stderr(), "{words}");
+            }
             Ok((Beginning::Fresh(Box::new(fit)), data))
         }
     }
@@ -96,6 +102,13 @@ fn check_out(args: &Args) -> Result<()> {
     inputs.extend(args.plan.as_deref());
     inputs.extend(checkpoint.as_deref());
     check_apart(&args.out.to_string_lossy(), &inputs)?;
+    if !args.force && model_files::is_other_file(&args.out)? {
+        return Err(user_error(format!(
+            "--out {}: expected a new file or a model, got a file that is not a model; --force \
+             replaces it",
+            args.out.display()
+        )));
+    }
     drop(Staged::create(&args.out)?);
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! A run that was stopped continues with the same data. Other data would give other bits.
 
 use crate::commands::train::args::Args;
-use crate::commands::train::start::VALIDATION;
+use crate::commands::train::resume_command::{checkpoint_path, resume_command};
+use crate::commands::train::start::{CLASS_WEIGHT, VALIDATION, VALIDATION_FROM};
 use crate::commands::train::training_data::{TrainingData, describe, digest};
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
@@ -11,7 +12,7 @@ use std::path::Path;
 use sumout::model::Notes;
 use sumout::training::Checkpoint;
 use sumout_data::layout::Split;
-use sumout_data::model_files::{self, layout_of};
+use sumout_data::model_files::{self, DATA, layout_of};
 
 /// Reads a checkpoint and its data.
 pub fn resume(
@@ -22,14 +23,39 @@ pub fn resume(
     let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
-    let options = args.input.options(Split::Train);
-    let data = TrainingData::read(args, &options, Some(&layout_of(model)))?;
+    let options = args.input.options(Split::Train)?;
+    let noted: Option<String> = model.about.training.get(VALIDATION_FROM);
+    let validation = args.validation.as_deref().or(noted.as_deref());
+    let mut data = TrainingData::read(args, &options, Some(&layout_of(model)), validation)?;
+    if let Some(weights) = model.about.training.get::<Vec<f64>>(CLASS_WEIGHT) {
+        data.weigh(&weights);
+    }
     warn_of_findings(&data.table.layout);
     check_same(&model.about.training, &data, args, checkpoint)?;
     let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
     writeln!(out, "data       {}", describe(&data.table))?;
     writeln!(out, "resuming   after step {step} of {steps}")?;
     Ok((stopped, data))
+}
+
+/// What to say before a new run, if there is a checkpoint of an earlier run on the same data that did not come to its end.
+pub fn unfinished(args: &Args, data: &TrainingData) -> Option<String> {
+    let path = checkpoint_path(&args.out);
+    if !path.is_file() {
+        return None; // a device could go on for ever
+    }
+    let stopped = Checkpoint::from_bytes(&model_files::bytes(&path).ok()?).ok()?;
+    let same: Option<String> = stopped.model().about.training.get(DATA);
+    if same != Some(digest(&data.table)) {
+        return None;
+    }
+    let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
+    Some(format!(
+        "{} is of a run that did not come to its end (step {step} of {steps}); continue it with\n  \
+         {}\nThis run starts anew",
+        path.display(),
+        resume_command(args)
+    ))
 }
 
 /// The data must be those of the start of the run.
@@ -45,7 +71,7 @@ fn check_same(notes: &Notes, data: &TrainingData, args: &Args, checkpoint: &Path
         (Some(None), Some(_)) => {
             format!("{file}: expected no --validation, as at the start of this run, got one")
         }
-        _ if notes.get("data") != Some(digest(&data.table)) => {
+        _ if notes.get(DATA) != Some(digest(&data.table)) => {
             let name = &args.input.data;
             format!("{name}: expected the data that {file} was trained on, got other data")
         }

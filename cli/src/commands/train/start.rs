@@ -1,23 +1,34 @@
 //! A new run: read the data, choose a model, describe both.
 
 use crate::commands::train::args::Args;
-use crate::commands::train::training_data::{TrainingData, describe, digest};
+use crate::commands::train::class_numbers;
+use crate::commands::train::training_data::{
+    TrainingData, class_counts, class_name, describe, describe_labels, digest,
+};
 use crate::options::input::say_ignored;
 use crate::terminal::hints::warning;
-use crate::terminal::user_error::{user_error, warn};
+use crate::terminal::user_error::{one_line, user_error, warn};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
 use sumout::model::Notes;
 use sumout::recipes::{Fit, Preset};
+use sumout::training::Prior;
 use sumout::{Settings, Trainer};
-use sumout_data::layout::{ReadOptions, Split, Table};
-use sumout_data::model_files::{NA, TARGET};
+use sumout_data::cells::NoDefaultNa;
+use sumout_data::layout::{ReadOptions, Split, Table, some_of};
+use sumout_data::model_files::{DATA, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET};
 use sumout_data::plan::Plan;
-use sumout_data::table_checks;
+use sumout_data::{memory, table_checks};
 
 /// The key of the validation data in a model's notes about its training.
 pub const VALIDATION: &str = "validation";
+
+/// The key of what the user gave as validation data, which only a checkpoint has.
+pub const VALIDATION_FROM: &str = "validation_from";
+
+/// The key of the weights of the classes in a model's notes about its training.
+pub const CLASS_WEIGHT: &str = "class_weight";
 
 /// Warnings about columns that are printed one by one.
 const MAX_WARNINGS: usize = 20;
@@ -29,16 +40,35 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let options = ReadOptions {
         categorical: args.categorical.clone(),
         ignore: args.ignore.clone(),
-        ..args.input.options(Split::Train)
+        ..args.input.options(Split::Train)?
     };
-    let data = TrainingData::read(args, &options, None)?;
+    let mut data = TrainingData::read(args, &options, None, args.validation.as_deref())?;
     say_ignored(&data.table.layout);
     warn_of_columns(&data.table);
     check_classes(&data.table)?;
     let chosen = plan.for_data(&data.table)?;
-    let settings = with_options(chosen.settings.clone(), args);
+    let mut settings = with_options(chosen.settings.clone(), args);
+    memory::check_training(&chosen.structure, settings.batch)?;
+    let weights = args.class_weight.as_deref();
+    let weights = weights.map(|given| class_numbers::class_weights(given, &data.table));
+    let weights = weights.transpose()?;
+    if let Some(weights) = &weights {
+        data.weigh(weights);
+        if settings.prior == Prior::Labels {
+            settings.prior = class_numbers::weighted_prior(weights, &data.table);
+        }
+    }
+    if let Some(given) = &args.prior {
+        settings.prior = class_numbers::prior(given, &data.table)?;
+    }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
+    if let Some(given) = &args.validation {
+        about.training.set(VALIDATION_FROM, given);
+    }
+    if let Some(weights) = &weights {
+        about.training.set(CLASS_WEIGHT, weights);
+    }
     let preset = Preset { settings, ..chosen };
     Ok((Fit::new().preset(preset).about(about), data))
 }
@@ -69,20 +99,28 @@ fn warn_of_columns(table: &Table) {
     }
 }
 
-/// Every class must have an example. Better known before a model of all classes is made.
+/// Every class must have an example, better known before a model of all classes is made; and should have some.
 fn check_classes(table: &Table) -> Result<()> {
-    let mut has_example = vec![false; table.classes()];
-    for label in table.labels.iter().flatten().filter(|&&label| label >= 0) {
-        has_example[*label as usize] = true;
+    const FEW: usize = 10;
+    let counts = class_counts(table);
+    if counts.len() < 2 {
+        return Ok(());
     }
-    let without = has_example.iter().position(|has| !has);
-    match without {
-        Some(class) if has_example.len() > 1 => {
-            let error = sumout::Error::ClassWithoutExamples { class };
-            Err(with_class_names(error, table))
-        }
-        _ => Ok(()),
+    if let Some(class) = counts.iter().position(|&count| count == 0) {
+        let error = sumout::Error::ClassWithoutExamples { class };
+        return Err(with_class_names(error, table));
     }
+    let few = (0..counts.len()).filter(|&class| counts[class] < FEW);
+    let few: Vec<String> = few
+        .map(|class| format!("{} ({})", class_name(table, class), counts[class]))
+        .collect();
+    if !few.is_empty() {
+        let few = some_of(&few);
+        warn(&format!(
+            "classes with fewer than {FEW} labelled rows, which are hard to learn: {few}"
+        ));
+    }
+    Ok(())
 }
 
 /// The engine numbers classes; people name them.
@@ -116,12 +154,18 @@ fn notes(data: &TrainingData) -> Notes {
     let layout = &data.table.layout;
     let mut notes = Notes::new(json!({
         "program": concat!("sumout ", env!("CARGO_PKG_VERSION")),
-        "data": digest(&data.table),
+        DATA: digest(&data.table),
         VALIDATION: data.validation.as_ref().map(digest),
         TARGET: layout.target,
     }));
+    if let Some(digest) = &data.split_from {
+        notes.set(SPLIT_FROM, digest);
+    }
     if !layout.na.is_empty() {
         notes.set(NA, &layout.na);
+    }
+    if layout.no_default_na != NoDefaultNa::Nowhere {
+        notes.set(NO_DEFAULT_NA, &layout.no_default_na);
     }
     notes
 }
@@ -129,6 +173,9 @@ fn notes(data: &TrainingData) -> Notes {
 /// Describes data, model and training.
 pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingData) -> Result<()> {
     writeln!(out, "data       {}", describe(&data.table))?;
+    if let Some(labels) = describe_labels(&data.table) {
+        writeln!(out, "labels     {}", one_line(&labels))?;
+    }
     if let Some(validation) = &data.validation {
         writeln!(out, "validation {}", describe(validation))?;
     }

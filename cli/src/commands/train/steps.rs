@@ -1,15 +1,15 @@
 //! The steps of a run, with progress and checkpoints.
 
 use crate::commands::train::args::Args;
-use crate::options::input::Unseen;
-use crate::terminal::hints::quoted;
+use crate::commands::train::resume_command::{checkpoint_path, resume_command};
 use crate::terminal::interrupt::{self, Interrupted};
 use crate::terminal::progress::StepReporter;
+use crate::terminal::user_error::{in_words, warn};
 use anyhow::Result;
-use clap::ValueEnum;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use sumout::Trainer;
 use sumout::training::Progress;
 use sumout_data::model_files;
@@ -20,17 +20,23 @@ pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Resu
     let mut steps = Steps {
         reporter: StepReporter::new(&settings, trainer.steps_done()),
         checkpoint: checkpoint_path(&args.out),
-        checkpoint_every: args.checkpoint_every,
+        due: CheckpointTimes::new(args.checkpoint_every, Instant::now()),
         failed: Ok(()),
         stopped: None,
     };
-    let deferred = interrupt::defer();
+    let deferred = interrupt::defer(
+        "stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one",
+    );
     trainer.run_with(|trainer, progress| steps.on_progress(trainer, progress, out))?;
     steps.reporter.finish();
     drop(deferred);
     steps.failed?;
     match steps.stopped {
-        Some(step) => Err(Interrupted(how_to_resume(args, step, settings.steps)).into()),
+        Some(step) => {
+            let (steps, command) = (settings.steps, resume_command(args));
+            let words = format!("stopped after step {step} of {steps}; continue with\n  {command}");
+            Err(Interrupted(words).into())
+        }
         None => Ok(()),
     }
 }
@@ -39,7 +45,7 @@ pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Resu
 struct Steps {
     reporter: StepReporter,
     checkpoint: PathBuf,
-    checkpoint_every: usize, // 0 for none
+    due: CheckpointTimes,
     failed: Result<()>,
     stopped: Option<usize>, // the step after which Ctrl-C stopped the run
 }
@@ -54,12 +60,16 @@ impl Steps {
         let Progress { step, steps, .. } = *progress;
         // A GPU can be ahead of the step that it reports. At the end, the model itself is written.
         let can_save = step == trainer.steps_done() && step != steps;
-        let due = self.checkpoint_every > 0 && step.is_multiple_of(self.checkpoint_every);
         let stop = can_save && interrupt::requested();
         if self.failed.is_ok() {
             // A GPU reports some more steps after a failure.
-            let save = stop || (can_save && due);
-            self.failed = self.report(trainer, progress, save, out);
+            self.failed = self.reporter.step(progress, out);
+            if can_save && self.due.at(step, Instant::now()) && !stop {
+                self.save_or_warn(trainer, step);
+            }
+        }
+        if stop && self.failed.is_ok() {
+            self.failed = self.save(trainer);
         }
         self.stopped = stop.then_some(step);
         if stop || self.failed.is_err() {
@@ -69,62 +79,42 @@ impl Steps {
         }
     }
 
-    fn report(
-        &mut self,
-        trainer: &Trainer<'_>,
-        progress: &Progress,
-        save: bool,
-        out: &mut impl Write,
-    ) -> Result<()> {
-        self.reporter.step(progress, out)?;
-        if save {
-            model_files::save(&self.checkpoint, &trainer.checkpoint()?)?;
+    fn save(&self, trainer: &Trainer<'_>) -> Result<()> {
+        Ok(model_files::save(&self.checkpoint, &trainer.checkpoint()?)?)
+    }
+
+    /// A checkpoint is only a precaution: without one, training goes on.
+    fn save_or_warn(&self, trainer: &Trainer<'_>, step: usize) {
+        if let Err(error) = self.save(trainer) {
+            let error = in_words(&error);
+            let line = format!("no checkpoint after step {step}: {error}");
+            self.reporter.above_the_bar(|| warn(&line));
         }
-        Ok(())
     }
 }
 
-/// What to type to continue.
-fn how_to_resume(args: &Args, step: usize, steps: usize) -> String {
-    let checkpoint = checkpoint_path(&args.out).to_string_lossy().into_owned();
-    let half = args.input.split.and_then(|half| half.to_possible_value());
-    let (device, precision) = args.device.given();
-    let options = [
-        ("resume", Some(checkpoint)),
-        ("data", Some(args.input.data.clone())),
-        ("labels", args.input.labels.clone()),
-        ("split", half.map(|half| half.get_name().to_owned())),
-        ("validation", args.validation.clone()),
-        ("device", device),
-        ("precision", precision),
-        ("out", Some(args.out.to_string_lossy().into_owned())),
-    ];
-    let mut command = String::from("sumout train");
-    for (name, value) in options {
-        if let Some(value) = value {
-            command += &format!(" --{name} {}", quoted(&value));
-        }
-    }
-    if args.input.no_header {
-        command += " --no-header";
-    }
-    if args.input.unseen == Unseen::Missing {
-        command += " --unseen missing";
-    }
-    format!("stopped after step {step} of {steps}; continue with\n  {command}")
+/// When a checkpoint is written: after so many steps, and after a minute without one.
+struct CheckpointTimes {
+    every: usize, // steps; 0 for none at all
+    last: Instant,
 }
 
-/// `model.checkpoint.sumout` beside `model.sumout`, and `model.1.checkpoint.sumout` beside
-/// `model.1`.
-pub fn checkpoint_path(out: &Path) -> PathBuf {
-    let stem = if out.extension().is_some_and(|end| end == "sumout") {
-        out.with_extension("")
-    } else {
-        out.to_owned()
-    };
-    let mut name = stem.into_os_string();
-    name.push(".checkpoint.sumout");
-    name.into()
+impl CheckpointTimes {
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    fn new(every: usize, now: Instant) -> Self {
+        Self { every, last: now }
+    }
+
+    /// Whether one is due after this step.
+    fn at(&mut self, step: usize, now: Instant) -> bool {
+        let late = now.duration_since(self.last) >= Self::LONGEST;
+        let due = self.every > 0 && (late || step.is_multiple_of(self.every));
+        if due {
+            self.last = now;
+        }
+        due
+    }
 }
 
 #[cfg(test)]
@@ -132,10 +122,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checkpoints_of_models_do_not_share_a_name() {
-        let beside = |out: &str| checkpoint_path(Path::new(out)).display().to_string();
-        assert_eq!(beside("a/model.sumout"), "a/model.checkpoint.sumout");
-        assert_eq!(beside("run.1"), "run.1.checkpoint.sumout");
-        assert_eq!(beside("run.2"), "run.2.checkpoint.sumout");
+    fn checkpoints_come_by_steps_and_by_time() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut times = CheckpointTimes::new(1000, start);
+        let due = [(1, 0), (999, 59), (1000, 59), (1001, 60), (1002, 119)];
+        let due = due.map(|(step, seconds)| times.at(step, after(seconds)));
+        assert_eq!(due, [false, false, true, false, true]);
+        let mut never = CheckpointTimes::new(0, start);
+        assert!(!never.at(1000, after(1000)));
     }
 }

@@ -4,10 +4,10 @@ use crate::commands::train::args::Args;
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
-use sha2::{Digest, Sha256};
 use sumout::Rows;
 use sumout::random::{Purpose, Stream};
 use sumout::training::{Data, labels};
+use sumout_data::data_digest::DataDigest;
 use sumout_data::layout::{Layout, ReadOptions, Split, Table};
 
 /// Training rows and validation rows.
@@ -16,11 +16,20 @@ pub struct TrainingData {
     pub table: Table,
     /// To keep the best model by.
     pub validation: Option<Table>,
+    /// Weights of the training rows; empty where all weigh the same.
+    weights: Vec<f32>,
+    /// The digest of both together, if both are from one table.
+    pub split_from: Option<String>,
 }
 
 impl TrainingData {
-    /// Reads both; for a model, if the run is resumed.
-    pub fn read(args: &Args, options: &ReadOptions, model: Option<&Layout>) -> Result<Self> {
+    /// Reads both; for a model, if the run is resumed. `validation` is what the user named, then or now.
+    pub fn read(
+        args: &Args,
+        options: &ReadOptions,
+        model: Option<&Layout>,
+        validation: Option<&str>,
+    ) -> Result<Self> {
         let data = sumout_data::open(&args.input.data, options)?;
         let rows = match model {
             Some(model) => data.fitted_to(model)?,
@@ -28,10 +37,12 @@ impl TrainingData {
         };
         let table = args.input.with_labels(rows)?.collect_table()?;
         check_table(&table, &args.input.data)?;
-        let Some(validation) = &args.validation else {
+        let Some(validation) = validation else {
             return Ok(Self {
                 table,
                 validation: None,
+                weights: Vec::new(),
+                split_from: None,
             });
         };
         if let Ok(share) = validation.parse::<f64>() {
@@ -49,12 +60,27 @@ impl TrainingData {
         Ok(Self {
             table,
             validation: Some(validation),
+            weights: Vec::new(),
+            split_from: None,
         })
+    }
+
+    /// Gives every training row the weight of its class, and a row without a label the weight 1; then all are scaled to
+    /// weigh 1 on average, as in Python.
+    pub fn weigh(&mut self, class_weights: &[f64]) {
+        let weight =
+            |label: &i64| usize::try_from(*label).map_or(1.0, |class| class_weights[class]);
+        let weights: Vec<f64> = self.table.labels.iter().flatten().map(weight).collect();
+        let mean = weights.iter().sum::<f64>() / weights.len().max(1) as f64;
+        self.weights = weights
+            .iter()
+            .map(|weight| (weight / mean) as f32)
+            .collect();
     }
 
     /// The training rows, for the trainer.
     pub fn train(&self) -> Result<Data<'_>> {
-        data_of(&self.table)
+        Ok(data_of(&self.table)?.weighted(&self.weights))
     }
 
     /// The validation rows, for the trainer.
@@ -104,6 +130,8 @@ fn split(table: &Table, share: f64) -> Result<TrainingData> {
     Ok(TrainingData {
         table: picked(table, &order[kept..]),
         validation: Some(picked(table, &order[..kept])),
+        weights: Vec::new(),
+        split_from: Some(digest(table)),
     })
 }
 
@@ -135,30 +163,59 @@ pub fn describe(table: &Table) -> String {
     } else {
         String::new()
     };
-    let classes = match table.labels {
-        Some(_) => count(table.classes(), "class", "classes"),
-        None => "no labels".to_owned(),
+    let labels = match &table.labels {
+        Some(_) => "",
+        None => ", no labels",
     };
     let rows = count(table.rows(), "row", "rows");
-    format!("{rows} of {what}, {classes}{holes}")
+    format!("{rows} of {what}{labels}{holes}")
+}
+
+/// Rows of every class.
+pub fn class_counts(table: &Table) -> Vec<usize> {
+    let mut counts = vec![0; table.classes()];
+    let labels = table.labels.iter().flatten();
+    labels
+        .filter(|label| **label >= 0)
+        .for_each(|label| counts[*label as usize] += 1);
+    counts
+}
+
+/// The labels of a table in words, if it has any: how many rows have one, and how many of which class.
+pub fn describe_labels(table: &Table) -> Option<String> {
+    const SHOWN: usize = 20;
+    table.labels.as_ref()?;
+    let (rows, counts) = (table.rows(), class_counts(table));
+    let of = match counts.iter().sum::<usize>() {
+        labelled if labelled == rows => "all".to_owned(),
+        labelled => format!("{labelled} of {rows}"),
+    };
+    let classes = count(counts.len(), "class", "classes");
+    if counts.len() > SHOWN {
+        let range = |pick: Option<&usize>| pick.copied().unwrap_or_default();
+        let (least, most) = (range(counts.iter().min()), range(counts.iter().max()));
+        return Some(format!("{of} rows, {classes} of {least} to {most} rows"));
+    }
+    let each = counts.iter().enumerate();
+    let each: Vec<String> = each
+        .map(|(class, count)| format!("{} ({count})", class_name(table, class)))
+        .collect();
+    Some(format!("{of} rows, {classes}: {}", each.join(", ")))
+}
+
+/// What people call a class.
+pub fn class_name(table: &Table, class: usize) -> String {
+    let name = table.layout.classes.get(class);
+    name.cloned().unwrap_or_else(|| class.to_string())
 }
 
 fn count(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-/// SHA-256 of numbers and labels, to tell data apart.
+/// The digest of a table.
 pub fn digest(table: &Table) -> String {
-    let mut hash = Sha256::new();
-    for piece in table.values.chunks(1 << 16) {
-        let bytes: Vec<u8> = piece.iter().flat_map(|x| x.to_le_bytes()).collect();
-        hash.update(bytes);
-    }
-    let labels = table.labels.as_deref().unwrap_or_default();
-    for piece in labels.chunks(1 << 16) {
-        let bytes: Vec<u8> = piece.iter().flat_map(|label| label.to_le_bytes()).collect();
-        hash.update(bytes);
-    }
-    let digest = hash.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digest = DataDigest::default();
+    digest.add(&table.values, table.labels.as_deref());
+    digest.finish()
 }

@@ -1,7 +1,7 @@
 //! Without the feature `parquet`: an error that says so.
 
 use crate::atomic_file::Staged;
-use crate::cells::{EachRow, Field, MissingTexts, Records, Value};
+use crate::cells::{EachRow, Field, Records, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::Origin;
 
@@ -14,7 +14,7 @@ pub enum ParquetRecords {}
 
 impl ParquetRecords {
     /// Always an error.
-    pub fn open(origin: &Origin, _: MissingTexts) -> Result<Self> {
+    pub fn open(origin: &Origin) -> Result<Self> {
         Err(absent(&origin.name()))
     }
 }

@@ -1,9 +1,7 @@
 //! With the feature `parquet`: a null is a hole, text and truth values are categories.
 
 use crate::atomic_file::Staged;
-use crate::cells::{
-    Cell, EachRow, Field, FieldKind, MissingTexts, Records, Value, Written, plain_json,
-};
+use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
 use crate::source::Origin;
 use arrow::array::{
@@ -27,19 +25,21 @@ const ROW_GROUP: usize = 1 << 16;
 
 /// A column of a batch.
 enum Cells {
+    /// A column that is not there.
+    Absent,
     Wholes(Int64Array),
     Numbers(Float64Array),
     Texts(StringArray),
 }
 
 impl Cells {
-    fn at(&self, row: usize, holes: &MissingTexts) -> Cell<'_> {
+    fn at(&self, row: usize) -> Cell<'_> {
         match self {
             Self::Wholes(numbers) if numbers.is_valid(row) => {
-                holes.number(numbers.value(row) as f64)
+                Cell::Number(numbers.value(row) as f64)
             }
-            Self::Numbers(numbers) if numbers.is_valid(row) => holes.number(numbers.value(row)),
-            Self::Texts(texts) if texts.is_valid(row) => holes.cell(texts.value(row)),
+            Self::Numbers(numbers) if numbers.is_valid(row) => Cell::Number(numbers.value(row)),
+            Self::Texts(texts) if texts.is_valid(row) => Cell::Text(texts.value(row)),
             _ => Cell::Missing,
         }
     }
@@ -63,7 +63,6 @@ pub struct ParquetRecords {
     /// The columns that can be kept, and those that are.
     keepable: Vec<usize>,
     kept: Vec<usize>,
-    holes: MissingTexts,
     /// The chosen columns, then those that are kept.
     batch: Vec<Cells>,
     /// Rows of the batch, how many of them have been handed over, and the number of the next one.
@@ -74,7 +73,7 @@ pub struct ParquetRecords {
 
 impl ParquetRecords {
     /// Reads what the end of the file says about it.
-    pub fn open(origin: &Origin, holes: MissingTexts) -> Result<Self> {
+    pub fn open(origin: &Origin) -> Result<Self> {
         let name = origin.name();
         let Origin::File(path) = origin else {
             let sentence = "expected Parquet in a file, because its end is read first";
@@ -102,7 +101,6 @@ impl ParquetRecords {
             chosen,
             keepable,
             kept,
-            holes,
             batch,
             rows: 0,
             used: 0,
@@ -117,7 +115,10 @@ impl ParquetRecords {
         };
         let damaged = |error| Error::damaged(format!("damaged: {error}")).in_file(&self.name);
         let batch = batch.map_err(damaged)?;
-        let chosen = self.chosen.iter().map(|&column| {
+        let chosen = self.chosen.iter().map(|column| {
+            let Some(column) = *column else {
+                return Ok(Cells::Absent);
+            };
             check_kind(
                 &self.name,
                 &self.header[column],
@@ -204,7 +205,7 @@ impl Records for ParquetRecords {
 
     fn select(&mut self, names: &[String], kept: &[usize]) {
         let at = |name: &String| self.header.iter().position(|other| other == name);
-        self.chosen = names.iter().filter_map(at).collect();
+        self.chosen = names.iter().map(at).collect();
         self.kept = kept.iter().map(|&column| self.keepable[column]).collect();
     }
 
@@ -216,10 +217,7 @@ impl Records for ParquetRecords {
                 }
             }
             let (chosen, kept) = self.batch.split_at(self.chosen.len());
-            let row: Vec<Cell> = chosen
-                .iter()
-                .map(|cells| cells.at(self.used, &self.holes))
-                .collect();
+            let row: Vec<Cell> = chosen.iter().map(|cells| cells.at(self.used)).collect();
             let kept = kept.iter().map(|cells| cells.written(self.used)).collect();
             each(
                 Place {
@@ -524,7 +522,7 @@ mod tests {
             bytes: [][..].into(),
         };
         assert!(
-            ParquetRecords::open(&memory, MissingTexts::default())
+            ParquetRecords::open(&memory)
                 .err()
                 .unwrap()
                 .to_string()

@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use std::collections::HashMap;
 use std::io::Read as _;
 use sumout_data::encode::Encoder;
+use sumout_data::layout::Absent;
 
 /// Maximum bytes of the head of a message.
 const MAX_HEAD: usize = 1 << 22;
@@ -51,6 +52,7 @@ impl ArrowDecoder {
     pub fn new(
         (incoming, held): (Incoming, Held),
         encoder: &Encoder,
+        absent: Absent,
         max_held: usize,
     ) -> Result<Self, Problem> {
         let arrangement = Arrangement::Lists(0);
@@ -82,7 +84,7 @@ impl ArrowDecoder {
             ));
         }
         arrow.columns = columns_of(schema, head.len())?;
-        arrow.arrangement = arrangement_of(&arrow.columns, encoder)?;
+        arrow.arrangement = arrangement_of(&arrow.columns, encoder, absent)?;
         Ok(arrow)
     }
 
@@ -296,7 +298,11 @@ impl ArrowDecoder {
 }
 
 /// Where the model's columns are in the stream.
-fn arrangement_of(columns: &[StreamColumn], encoder: &Encoder) -> Result<Arrangement, Problem> {
+fn arrangement_of(
+    columns: &[StreamColumn],
+    encoder: &Encoder,
+    absent: Absent,
+) -> Result<Arrangement, Problem> {
     let width = encoder.width();
     let is_row = |column: &StreamColumn| matches!(&column.kind, Type::List { length, item } if *length == width && is_plain(item));
     if !encoder.named
@@ -305,9 +311,9 @@ fn arrangement_of(columns: &[StreamColumn], encoder: &Encoder) -> Result<Arrange
         return Ok(Arrangement::Lists(list));
     }
     let header: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-    let places = encoder.places(&header);
+    let places = encoder.places(&header, absent);
     let places = places.map_err(|error| error.in_file("schema"))?;
-    for &place in &places {
+    for &place in places.iter().flatten() {
         let StreamColumn {
             name,
             kind,
@@ -320,8 +326,10 @@ fn arrangement_of(columns: &[StreamColumn], encoder: &Encoder) -> Result<Arrange
         }
     }
     let mut wanted = vec![None; columns.len()];
-    for (column, &place) in places.iter().enumerate() {
-        wanted[place] = Some(column);
+    for (column, place) in places.iter().enumerate() {
+        if let Some(place) = *place {
+            wanted[place] = Some(column);
+        }
     }
     Ok(Arrangement::Columns(wanted))
 }

@@ -163,6 +163,7 @@ mod tests {
     use crate::fixtures::encoder;
     use crate::formats::arrow::read::ArrowDecoder;
     use crate::formats::text::{tests::arrived, tests::rows};
+    use sumout_data::layout::Absent;
 
     fn stream() -> Vec<u8> {
         let names = |names: &[&str]| {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<f32>, String> {
-        let mut arrow = ArrowDecoder::new(arrived(bytes, 100_000), &encoder(), 5000)
+        let mut arrow = ArrowDecoder::new(arrived(bytes, 100_000), &encoder(), Absent::Error, 5000)
             .map_err(|problem| problem.message)?;
         rows(&mut arrow)
     }

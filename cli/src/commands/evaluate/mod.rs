@@ -1,24 +1,28 @@
-//! `sumout evaluate`: accuracy and log-likelihood with holes of every kind.
+//! `sumout evaluate`: how good a model is, with holes of every kind.
+
+pub mod outcome;
+mod print;
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::Input;
-use crate::terminal::far_rows::FarRows;
-use crate::terminal::user_error::user_error;
+use crate::terminal::user_error::{user_error, warn};
 use anyhow::Result;
-use serde::Serialize;
+use outcome::{Outcome, Tally};
 use std::io::Write;
 use std::path::PathBuf;
 use sumout::Model;
 use sumout::masks::{Grid, Missing};
-use sumout::queries::{Ensemble, Scores, shifts};
+use sumout::queries::{Ensemble, shifts};
 use sumout::{Predictor, Rows};
-use sumout_data::layout::{Chunk, Keep};
-use sumout_data::model_files;
-use sumout_data::model_files::layout_of;
+use sumout_data::data_digest::DataDigest;
+use sumout_data::layout::Keep;
+use sumout_data::model_files::{self, DATA, SPLIT_FROM, layout_of};
 
 /// Accuracy and log-likelihood of a model, or of several together, with missing values
 ///
-/// Accuracy is the share of labelled rows whose most probable class is the right one.
+/// Accuracy is the share of labelled rows whose most probable class is the right one. Log-loss is the
+/// mean of −log P(label | observed values), in nats. Calibration is the expected difference between
+/// the probability of the predicted class and how often it is right. Both are better if lower.
 /// Log-likelihood is the mean over all rows of log P(observed values), in nats; higher is better.
 /// It is a density in the units of the data. So it can be positive, and it can only be compared
 /// between models of the same columns in the same units.
@@ -40,26 +44,14 @@ pub struct Args {
     /// Seed of the random choice of missing values
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print JSON
+    /// Also print precision, recall and f1 of every class, and which classes are taken for which
+    #[arg(long)]
+    per_class: bool,
+    /// Print JSON, with the figures of every class
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     device: DeviceArgs,
-}
-
-/// The result for one kind of holes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
-    /// The kind.
-    pub missing: String,
-    /// Rows.
-    pub n: usize,
-    /// Rows with a label.
-    pub labelled: usize,
-    /// Share of labelled rows that were right; none without labels.
-    pub accuracy: Option<f64>,
-    /// Mean over all rows of log P(x_o), in nats, a density in the units of the data.
-    pub log_likelihood: f64,
 }
 
 /// A model of the ensemble, and its file.
@@ -80,9 +72,14 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     check_members(&members)?;
     check_missing(args, members[0].model())?;
     check_shifts(args, members[0].model())?;
-    let tallies = tally(args, members)?;
+    let model = members[0].model();
+    let names: Vec<String> = (0..model.structure.classes)
+        .map(|class| model.class_name(class))
+        .collect();
+    let trained_on = trained_on(&members);
+    let Counted { tallies, digest } = count(args, members)?;
     let kinds = args.missing.iter().zip(&tallies);
-    let outcomes: Vec<Outcome> = kinds.map(|(m, tally)| tally.outcome(m)).collect();
+    let outcomes: Vec<Outcome> = kinds.map(|(m, tally)| tally.outcome(m, &names)).collect();
     if outcomes[0].n == 0 {
         let data = &args.input.data;
         return Err(user_error(format!(
@@ -90,7 +87,17 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         )));
     }
     tallies[0].far.warn();
-    print(&outcomes, args.json, out)
+    warn_of_training_rows(&trained_on, &digest);
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&outcomes)?)?;
+        return Ok(());
+    }
+    print::print(&outcomes, out)?;
+    let with_labels = outcomes.iter().filter(|outcome| outcome.labelled > 0);
+    for outcome in with_labels.filter(|_| args.per_class) {
+        print::print_classes(outcome, out)?;
+    }
+    Ok(())
 }
 
 fn open_members(args: &Args) -> Result<Vec<Member<'_>>> {
@@ -160,91 +167,55 @@ fn grid_of(model: &Model) -> Grid {
     }
 }
 
+/// What was counted, for every kind of holes, and the digest of the data.
+struct Counted {
+    tallies: Vec<Tally>,
+    digest: String,
+}
+
 /// Goes through the data once, with all kinds of holes.
-fn tally(args: &Args, members: Vec<Member<'_>>) -> Result<Vec<Tally>> {
-    let (grid, width) = (
-        grid_of(members[0].model()),
-        members[0].model().structure.width(),
-    );
+fn count(args: &Args, members: Vec<Member<'_>>) -> Result<Counted> {
+    let model = members[0].model();
+    let (grid, width) = (grid_of(model), model.structure.width());
     let shifts = shifts(args.shifts);
-    let mut tallies = vec![Tally::default(); args.missing.len()];
-    let chunks = args.input.open(members[0].model(), Keep::Nothing)?;
+    let mut tallies = vec![Tally::new(model.structure.classes); args.missing.len()];
+    let mut digest = DataDigest::default();
+    let chunks = args.input.open(model, Keep::Nothing)?;
     let mut ensemble = Ensemble::new(members.into_iter().map(|m| m.predictor).collect())?;
     for chunk in chunks {
         let chunk = chunk?;
+        digest.add(&chunk.values, chunk.labels.as_deref());
         for (missing, tally) in args.missing.iter().zip(&mut tallies) {
             let mut rows = chunk.values.clone();
             missing.apply(&grid, &mut rows, chunk.first, args.seed)?;
             tally.count(&chunk, &ensemble.score(Rows::new(&rows, width)?, &shifts)?);
         }
     }
-    Ok(tallies)
+    let digest = digest.finish();
+    Ok(Counted { tallies, digest })
 }
 
-/// Counts of one kind of holes so far.
-#[derive(Clone, Default)]
-struct Tally {
-    rows: usize,
-    labelled: usize,
-    correct: usize,
-    log_likelihood: f64,
-    far: FarRows,
+/// What models say about the data that they were trained on.
+fn trained_on(members: &[Member<'_>]) -> Vec<(String, Option<String>)> {
+    let mut trained_on = Vec::new();
+    for member in members {
+        let notes = &member.model().about.training;
+        let file = member.path.display().to_string();
+        trained_on.push((file.clone(), notes.get(DATA)));
+        trained_on.push((file, notes.get(SPLIT_FROM)));
+    }
+    trained_on
 }
 
-impl Tally {
-    /// Counts the scores of a chunk.
-    fn count(&mut self, chunk: &Chunk, scores: &Scores) {
-        for (row, &class) in scores.classes().iter().enumerate() {
-            self.log_likelihood += scores.log_marginal[row];
-            let label = chunk.labels.as_ref().map_or(-1, |labels| labels[row]);
-            self.labelled += usize::from(label >= 0);
-            self.correct += usize::from(label == class as i64);
-        }
-        self.far.count(chunk.first, &scores.log_marginal);
-        self.rows += scores.log_marginal.len();
-    }
-
-    fn outcome(&self, missing: &Missing) -> Outcome {
-        Outcome {
-            missing: missing.to_string(),
-            n: self.rows,
-            labelled: self.labelled,
-            accuracy: (self.labelled > 0).then(|| self.correct as f64 / self.labelled as f64),
-            log_likelihood: self.log_likelihood / self.rows as f64,
-        }
-    }
-}
-
-fn print(outcomes: &[Outcome], json: bool, out: &mut impl Write) -> Result<()> {
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(outcomes)?)?;
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "{:<12} {:>8} {:>9} {:>8} {:>15}",
-        "missing", "labelled", "accuracy", "rows", "log-likelihood"
-    )?;
-    for outcome in outcomes {
-        let accuracy = match outcome.accuracy {
-            Some(accuracy) => format!("{accuracy:.4}"),
-            None => "—".to_owned(),
-        };
-        let (missing, labelled, rows) = (&outcome.missing, outcome.labelled, outcome.n);
-        let log_likelihood = short(outcome.log_likelihood);
-        writeln!(
-            out,
-            "{missing:<12} {labelled:>8} {accuracy:>9} {rows:>8} {log_likelihood:>15}"
-        )?;
-    }
-    Ok(())
-}
-
-/// Four decimals, or four digits of a huge number.
-fn short(x: f64) -> String {
-    if x.abs() < 1e9 {
-        format!("{:.4}", (x * 1e4).round() / 1e4 + 0.0) // never −0
-    } else {
-        format!("{x:.4e}")
+/// Warns if the data are those that a model was trained on.
+fn warn_of_training_rows(trained_on: &[(String, Option<String>)], digest: &str) {
+    let mut same = trained_on
+        .iter()
+        .filter(|(_, known)| known.as_deref() == Some(digest));
+    if let Some((file, _)) = same.next() {
+        warn(&format!(
+            "{file} was trained on these rows: on other rows it will do worse; evaluate it on rows \
+             that it has not seen"
+        ));
     }
 }
