@@ -221,6 +221,21 @@ impl Seen {
     }
 }
 
+/// A column of nothing but 0, 1, false or true can hold the other value too, even if it was not seen.
+fn with_opposite(mut names: Vec<String>) -> Vec<String> {
+    const PAIRS: [[&str; 2]; 4] = [
+        ["0", "1"],
+        ["false", "true"],
+        ["False", "True"],
+        ["FALSE", "TRUE"],
+    ];
+    if let [only] = &names[..] {
+        let pair = PAIRS.into_iter().find(|pair| pair.contains(&only.as_str()));
+        names = pair.map_or(names, |pair| pair.map(str::to_owned).to_vec());
+    }
+    names
+}
+
 /// Which columns are read.
 pub struct Wanted<'a> {
     /// The columns, without the target.
@@ -323,7 +338,8 @@ impl Found {
                 .looks_like_numbers()
                 .or_else(|| seen.looks_like_names());
             self.report(name, [seen.looks_like_a_word(), odd]);
-            ColumnKind::Categorical(seen.categories(ErrorKind::TooManyCategories)?)
+            let names = seen.categories(ErrorKind::TooManyCategories)?;
+            ColumnKind::Categorical(with_opposite(names))
         } else {
             self.report(name, [seen.looks_like_codes(), None]);
             ColumnKind::Numeric
@@ -333,5 +349,21 @@ impl Found {
             kind,
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_column_of_zeros_can_hold_ones() {
+        let of =
+            |names: &[&str]| with_opposite(names.iter().map(|name| name.to_string()).collect());
+        assert_eq!(of(&["0"]), ["0", "1"]);
+        assert_eq!(of(&["True"]), ["False", "True"]);
+        assert_eq!(of(&["red"]), ["red"]);
+        assert_eq!(of(&["1", "2"]), ["1", "2"]);
+        assert!(of(&[]).is_empty());
     }
 }

@@ -177,6 +177,17 @@ impl Plan {
         })
     }
 
+    /// Whether it leaves the structure to the data.
+    pub fn is_open(&self) -> bool {
+        self.preset.is_none() && self.image.is_empty() && self.columns.is_empty()
+    }
+
+    /// The settings that it changes, which are numbers.
+    pub fn changes(&self) -> Result<&toml::Table> {
+        self.check_numbers()?;
+        Ok(&self.settings)
+    }
+
     /// Structure, settings and scaling for these data.
     pub fn for_data(&self, table: &Table) -> Result<Preset> {
         let mut found = self.structure(table)?;
@@ -253,14 +264,19 @@ impl Plan {
         Error::expected(ErrorKind::ModelMismatch, expected, got).in_file(&self.name)
     }
 
-    /// The settings of the file over others.
-    fn settings_over(&self, base: &Settings) -> Result<Settings> {
+    fn check_numbers(&self) -> Result<()> {
         for (key, value) in &self.settings {
             if let Some(number) = value.as_float().filter(|number| !number.is_finite()) {
                 let sentence = format!("{key}: expected a finite number, got {number}");
                 return Err(Error::new(ErrorKind::Plan, sentence).in_file(&self.name));
             }
         }
+        Ok(())
+    }
+
+    /// The settings of the file over others.
+    fn settings_over(&self, base: &Settings) -> Result<Settings> {
+        self.check_numbers()?;
         let wrong = |error: sumout::Error| {
             Error::new(ErrorKind::Plan, format!("settings: {error}")).in_file(&self.name)
         };

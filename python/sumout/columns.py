@@ -246,6 +246,8 @@ def as_float(value: Any) -> float:
 def distinct(cells: Any) -> np.ndarray:
     """The categories of a column, sorted; an array of numbers if all are numbers."""
     values = {value for value in as_list(cells) if not is_hole(value)}
+    if values and values <= {0, 1}:  # booleans too: the other value is possible, seen or not
+        values |= {type(value)(other) for value in values for other in (0, 1)}
     try:
         ordered = sorted(values)
     except TypeError:

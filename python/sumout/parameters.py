@@ -128,4 +128,8 @@ def with_shared_parameters(estimator: Estimator) -> Estimator:
 
 
 def random_seed(random_state: Any) -> int:
+    """A whole number is the seed itself, as in the command line's --seed."""
+    is_whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool)
+    if is_whole and random_state >= 0:
+        return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

@@ -144,3 +144,23 @@ def test_links_devices_and_modes_stay(tmp_path):
     with pytest.raises(IsADirectoryError):
         model.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "real"]
+
+
+@needs_command
+@pytest.mark.parametrize("labelled", [False, True])
+def test_the_command_line_and_python_train_the_same_model(tmp_path, labelled):
+    frame, y = flowers()
+    table, target = (frame.assign(flower=y), ["--target", "flower"]) if labelled else (frame, [])
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    path = tmp_path / "model.sumout"
+    options = ["--seed", 7, "--steps", 40, "--out", path]
+    command("train", "--data", tmp_path / "rows.csv", *target, *options)
+    estimator = TMMClassifier if labelled else TMMDensity
+    ours = estimator(random_state=7, steps=40).fit(frame, y)
+    assert weights_of(ours.model_) == weights_of(sumout.load(path).model_)
+
+
+def weights_of(model) -> bytes:
+    """The tensors of a model file, without the notes before them."""
+    data = model.to_bytes()
+    return data[8 + int.from_bytes(data[:8], "little") :]

@@ -7,9 +7,10 @@ use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use sumout::model::Notes;
+use sumout::recipes::{Fit, Preset};
 use sumout::training::Data;
 use sumout::training::labels;
-use sumout::{Model, Settings, Trainer};
+use sumout::{Model, Rows, Settings};
 use sumout_data::layout::Table;
 use sumout_data::table_checks;
 
@@ -23,17 +24,23 @@ pub fn train(digits: &Table, settings: Settings) -> Result<Model> {
         "settings": settings,
     }));
     let labels = labels(digits.labels.as_deref().unwrap_or_default());
-    let data = Data::new(model.rows(&digits.values)?, &labels);
-    let mut reporter = StepReporter::new(&settings, 0);
+    let rows = Rows::new(&digits.values, digits.layout.width)?;
+    let data = Data::new(rows, &labels);
+    let mut reporter = StepReporter::new(&settings, settings.steps, 0);
     let mut lines = lines();
-    let mut trainer = Trainer::start(model.structure, model.scaling, settings, data)?;
-    trainer.set_about(model.about);
-    trainer.run_with(|_, progress| {
+    let preset = Preset {
+        structure: model.structure,
+        scaling: model.scaling,
+        settings,
+    };
+    let fit = Fit::new().preset(preset).trees(1).about(model.about);
+    let mut fitting = fit.start(data)?;
+    fitting.run_with(|progress| {
         let _ = reporter.step(progress, &mut lines); // a line that cannot be written does not matter
         ControlFlow::Continue(())
     })?;
     reporter.finish();
-    Ok(trainer.into_model())
+    Ok(fitting.into_model()?)
 }
 
 /// Where lines go: nowhere if there is a bar.

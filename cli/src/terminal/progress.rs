@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use sumout::Settings;
+use sumout::recipes::{FitProgress, Part};
 use sumout::training::Loss;
-use sumout::training::Progress;
 
 /// Lines that a run prints.
 const LINES: usize = 10;
@@ -36,39 +36,45 @@ pub struct StepReporter {
     bar: ProgressBar,
     batch: usize,
     generative: f64,
-    every: usize,
     since: Loss,
     started: Instant,
-    first: usize, // steps that were done before
+    first: usize,                // steps that were done before
+    trial: Option<(Part, Loss)>, // the trial under way, and its best loss on the held-out rows
 }
 
 impl StepReporter {
     /// For a run of which `done` steps are done. The bar is hidden if standard error is not a
     /// terminal.
-    pub fn new(settings: &Settings, done: usize) -> Self {
+    pub fn new(settings: &Settings, steps: usize, done: usize) -> Self {
         let style = "{bar:24} step {pos} of {len}  {msg}  time left {eta}";
-        let bar = bar(settings.steps, style).with_position(done as u64);
+        let bar = bar(steps, style).with_position(done as u64);
         bar.reset_eta();
         Self {
             bar,
             batch: settings.batch,
             generative: settings.generative,
-            every: settings.steps.div_ceil(LINES),
             since: Loss::default(),
             started: Instant::now(),
             first: done,
+            trial: None,
         }
     }
 
     /// Reports a step.
-    pub fn step(&mut self, progress: &Progress, out: &mut impl Write) -> Result<()> {
+    pub fn step(&mut self, progress: &FitProgress, out: &mut impl Write) -> Result<()> {
         self.since.add(&progress.loss);
+        self.bar.set_length(progress.steps as u64);
         self.bar.set_position(progress.step as u64);
         let rate = self.bar.per_sec() * self.batch as f64;
         self.bar
             .set_message(format!("loss {:.3}  {rate:.0} rows/s", progress.objective));
-        let Progress { step, steps, .. } = *progress;
-        if step.is_multiple_of(self.every) || step == steps {
+        self.trial_step(progress, out)?;
+        if matches!(progress.part, Part::Trial { .. }) {
+            self.since = Loss::default();
+            return Ok(());
+        }
+        let FitProgress { step, steps, .. } = *progress;
+        if step.is_multiple_of(steps.div_ceil(LINES)) || step == steps {
             let loss = describe(&self.since, self.generative);
             self.line(&format!("step {step:>6} of {steps}  {loss}"), out)?;
             self.since = Loss::default();
@@ -77,6 +83,27 @@ impl StepReporter {
         if let Some(validation) = &progress.validation {
             let loss = describe(validation, self.generative);
             self.line(&format!("validation {:>10}  {loss}", ""), out)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the best loss of a trial, and prints it when the next part begins.
+    fn trial_step(&mut self, progress: &FitProgress, out: &mut impl Write) -> Result<()> {
+        if let Some((Part::Trial { number, of }, best)) =
+            self.trial.take_if(|(part, _)| *part != progress.part)
+        {
+            let loss = describe(&best, self.generative);
+            self.line(&format!("trial {number:>5} of {of}  held-out {loss}"), out)?;
+        }
+        let Some(loss) = progress.validation else {
+            return Ok(());
+        };
+        if matches!(progress.part, Part::Trial { .. }) {
+            let objective = |loss: &Loss| loss.objective(self.generative);
+            let is_better = |(_, best): &(Part, Loss)| objective(&loss) < objective(best);
+            if self.trial.as_ref().is_none_or(is_better) {
+                self.trial = Some((progress.part, loss));
+            }
         }
         Ok(())
     }

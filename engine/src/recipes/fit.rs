@@ -24,11 +24,12 @@ use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Finish, Fitting, Start};
 use crate::recipes::images::{self, ImageShape};
 use crate::recipes::presets::Preset;
-use crate::recipes::search::Search;
+use crate::recipes::search::{Search, longer};
 use crate::recipes::tables::{self, ColumnPlan};
 use crate::structure::{Kind, Structure};
 use crate::training::data::{Data, Split};
 use crate::training::leaf_init::LeafStart;
+use crate::training::settings::Settings;
 use crate::training::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -61,6 +62,7 @@ pub struct Fit {
     image: Option<ImageShape>,
     preset: Option<Preset>,
     prior: Option<Vec<f64>>,
+    classes: Option<usize>,
     components: Option<usize>,
     channels: Option<usize>,
     trees: Option<usize>,
@@ -112,6 +114,14 @@ impl Fit {
     pub fn prior(self, prior: &[f64]) -> Self {
         Self {
             prior: Some(prior.to_vec()),
+            ..self
+        }
+    }
+
+    /// How many classes there are, also if labels do not name them all.
+    pub fn classes(self, classes: usize) -> Self {
+        Self {
+            classes: Some(classes),
             ..self
         }
     }
@@ -263,7 +273,14 @@ impl Fit {
         };
         for candidate in &mut candidates {
             if !self.changes.is_empty() {
-                candidate.settings = candidate.settings.with(&self.changes)?;
+                let changed = candidate.settings.with(&self.changes)?;
+                let every = longer(&candidate.settings, changed.steps).validate_every;
+                let given = self.changes.contains_key("validate_every");
+                let validate_every = if given { changed.validate_every } else { every };
+                candidate.settings = Settings {
+                    validate_every,
+                    ..changed
+                };
             }
             candidate.settings.check()?;
         }
@@ -349,7 +366,8 @@ impl Fit {
     fn classes_of(&self, data: &Data<'_>) -> usize {
         let last = data.labels.iter().copied().max().unwrap_or(-1);
         let named = usize::try_from(last).map_or(1, |last| last.saturating_add(1));
-        self.prior.as_ref().map_or(named, Vec::len)
+        let given = self.classes.unwrap_or(named);
+        self.prior.as_ref().map_or(given, Vec::len)
     }
 
     fn tree_count(&self, rows: usize, classes: usize) -> Result<usize> {

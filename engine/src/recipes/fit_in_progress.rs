@@ -160,6 +160,13 @@ impl<'a> Fitting<'a> {
         self.trees
     }
 
+    /// How many trials there are before the trees.
+    pub fn trials(&self) -> usize {
+        let long = |search: &Search<'_>| usize::from(search.long_steps.is_some());
+        let search = self.search.as_ref();
+        search.map_or(0, |search| search.candidates.len() + long(search))
+    }
+
     /// Steps done so far.
     pub fn steps_done(&self) -> usize {
         let now = self.trainer.as_ref().map_or(0, Trainer::steps_done);
@@ -292,8 +299,9 @@ impl<'a> Fitting<'a> {
     /// Steps of the parts after the one under way.
     fn steps_after(&self) -> usize {
         let together = self.together().map_or(0, |settings| settings.steps);
-        let all_trees = self.trees.saturating_mul(self.tree_steps());
         if let Some(search) = &self.search {
+            let longest = search.long_steps.unwrap_or(self.tree_steps());
+            let all_trees = self.trees.saturating_mul(longest);
             let now = search.next().map_or(0, |(_, next)| next.settings.steps);
             let trials = search.steps_left().saturating_sub(now);
             return trials.saturating_add(all_trees).saturating_add(together);

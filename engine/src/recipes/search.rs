@@ -98,7 +98,7 @@ impl Search<'_> {
 }
 
 /// The same settings for this many steps, with as many validations.
-fn longer(settings: &Settings, steps: usize) -> Settings {
+pub(crate) fn longer(settings: &Settings, steps: usize) -> Settings {
     let every = settings.validate_every as u128 * steps as u128 / settings.steps.max(1) as u128;
     Settings {
         steps,

@@ -65,9 +65,10 @@ impl Checkpoint {
         &self.parts.model
     }
 
-    /// Steps done.
+    /// Steps done, with those of parts that are done.
     pub fn steps_done(&self) -> usize {
-        self.state.step
+        let before = self.state.fit["steps"].as_u64().unwrap_or(0);
+        usize::try_from(before).unwrap_or(usize::MAX) + self.state.step
     }
 
     /// The settings of the run.

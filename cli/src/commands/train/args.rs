@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) force: bool,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "categorical", "ignore", "prior", "class_weight"])]
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "ignore", "prior", "class_weight"])]
     pub(super) resume: Option<PathBuf>,
     /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on Ctrl-C
     #[arg(long, value_name = "STEPS", default_value_t = 1000)]
@@ -53,6 +53,9 @@ pub struct Args {
     /// Total number of steps
     #[arg(long)]
     pub(super) steps: Option<usize>,
+    /// Trees that are trained separately and joined [default: chosen for the data, 1 with a plan]
+    #[arg(long)]
+    pub(super) trees: Option<usize>,
     /// Rows per step
     #[arg(long, value_name = "ROWS")]
     pub(super) batch: Option<usize>,

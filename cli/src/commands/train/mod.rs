@@ -17,28 +17,23 @@ use start::{VALIDATION_FROM, print_start, with_class_names};
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use sumout::recipes::Fit;
+use sumout::Precision;
+use sumout::recipes::{Fit, Fitting};
 use sumout::training::Checkpoint;
-use sumout::{Precision, Trainer};
 use sumout_data::atomic_file::{Staged, check_apart};
-use sumout_data::model_files;
-use training_data::TrainingData;
+use sumout_data::{memory, model_files};
+use training_data::{TrainingData, describe};
 
 /// Trains, and writes the model.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     check_out(args)?;
     let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
-    let (beginning, data) = begin(args, out)?;
-    let mut trainer = beginning.trainer(&data, out)?;
-    if let Some(validation) = data.validate()? {
-        trainer.validate_on(validation)?;
-    }
-    trainer.use_device(device, precision)?;
-    if args.checkpoint_every > 0 {
-        trainer.report_every(args.checkpoint_every);
-    }
-    steps::run(args, &mut trainer, out)?;
-    let mut model = trainer.into_model();
+    let (beginning, data) = begin(args)?;
+    let mut fitting = beginning.fitting(&data, out)?;
+    memory::check_training(fitting.structure(), fitting.settings().batch)?;
+    fitting.use_device(device, precision)?;
+    steps::run(args, &mut fitting, out)?;
+    let mut model = fitting.into_model()?;
     model.about.training.remove(VALIDATION_FROM);
     model_files::save(&args.out, &model.to_bytes()?)?;
     let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
@@ -53,10 +48,10 @@ enum Beginning {
 }
 
 /// Reads the data, and the checkpoint if there is one.
-fn begin(args: &Args, out: &mut impl Write) -> Result<(Beginning, TrainingData)> {
+fn begin(args: &Args) -> Result<(Beginning, TrainingData)> {
     match &args.resume {
         Some(path) => {
-            let (checkpoint, data) = resume::resume(args, path, out)?;
+            let (checkpoint, data) = resume::resume(args, path)?;
             Ok((Beginning::Resumed(Box::new(checkpoint), path.clone()), data))
         }
         None => {
@@ -70,18 +65,26 @@ fn begin(args: &Args, out: &mut impl Write) -> Result<(Beginning, TrainingData)>
 }
 
 impl Beginning {
-    /// The trainer, before its first step or after its last one.
-    fn trainer<'a>(self, data: &'a TrainingData, out: &mut impl Write) -> Result<Trainer<'a>> {
+    /// The fit, before its first step or after its last one.
+    fn fitting<'a>(self, data: &'a TrainingData, out: &mut impl Write) -> Result<Fitting<'a>> {
+        let (train, validation) = (data.train()?, data.validate()?);
         match self {
             Self::Fresh(fit) => {
-                let trainer = fit.trainer(data.train()?);
-                let trainer = trainer.map_err(|error| with_class_names(error, &data.table))?;
-                print_start(out, &trainer, data)?;
-                Ok(trainer)
+                let fitting = fit.start(train);
+                let mut fitting = fitting.map_err(|error| with_class_names(error, &data.table))?;
+                if let Some(validation) = validation {
+                    fitting.validate_on(validation)?;
+                }
+                print_start(out, &fitting, data)?;
+                Ok(fitting)
             }
             Self::Resumed(checkpoint, path) => {
-                let trainer = Trainer::resume(*checkpoint, data.train()?);
-                trainer.with_context(|| path.display().to_string())
+                let fitting = Fitting::resume(*checkpoint, train, validation);
+                let fitting = fitting.with_context(|| path.display().to_string())?;
+                let (step, steps) = (fitting.steps_done(), fitting.steps());
+                writeln!(out, "data       {}", describe(&data.table))?;
+                writeln!(out, "resuming   after step {step} of {steps}")?;
+                Ok(fitting)
             }
         }
     }

@@ -3,11 +3,10 @@
 use crate::commands::train::args::Args;
 use crate::commands::train::resume_command::{checkpoint_path, resume_command};
 use crate::commands::train::start::{CLASS_WEIGHT, VALIDATION, VALIDATION_FROM};
-use crate::commands::train::training_data::{TrainingData, describe, digest};
+use crate::commands::train::training_data::{TrainingData, digest};
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
-use std::io::Write;
 use std::path::Path;
 use sumout::model::Notes;
 use sumout::training::Checkpoint;
@@ -15,11 +14,7 @@ use sumout_data::layout::Split;
 use sumout_data::model_files::{self, DATA, layout_of};
 
 /// Reads a checkpoint and its data.
-pub fn resume(
-    args: &Args,
-    checkpoint: &Path,
-    out: &mut impl Write,
-) -> Result<(Checkpoint, TrainingData)> {
+pub fn resume(args: &Args, checkpoint: &Path) -> Result<(Checkpoint, TrainingData)> {
     let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
@@ -32,9 +27,6 @@ pub fn resume(
     }
     warn_of_findings(&data.table.layout);
     check_same(&model.about.training, &data, args, checkpoint)?;
-    let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
-    writeln!(out, "data       {}", describe(&data.table))?;
-    writeln!(out, "resuming   after step {step} of {steps}")?;
     Ok((stopped, data))
 }
 
@@ -49,9 +41,9 @@ pub fn unfinished(args: &Args, data: &TrainingData) -> Option<String> {
     if same != Some(digest(&data.table)) {
         return None;
     }
-    let (step, steps) = (stopped.steps_done(), stopped.settings().steps);
+    let step = stopped.steps_done();
     Some(format!(
-        "{} is of a run that did not come to its end (step {step} of {steps}); continue it with\n  \
+        "{} is of a run that stopped after step {step}, before its end; continue it with\n  \
          {}\nThis run starts anew",
         path.display(),
         resume_command(args)

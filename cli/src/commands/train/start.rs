@@ -11,15 +11,16 @@ use crate::terminal::user_error::{one_line, user_error, warn};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
+use sumout::Settings;
 use sumout::model::Notes;
-use sumout::recipes::{Fit, Preset};
+use sumout::recipes::images::ImageShape;
+use sumout::recipes::{Fit, Fitting, Preset};
 use sumout::training::Prior;
-use sumout::{Settings, Trainer};
 use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table, some_of};
 use sumout_data::model_files::{DATA, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET};
 use sumout_data::plan::Plan;
-use sumout_data::{memory, table_checks};
+use sumout_data::table_checks;
 
 /// The key of the validation data in a model's notes about its training.
 pub const VALIDATION: &str = "validation";
@@ -46,20 +47,11 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     say_ignored(&data.table.layout);
     warn_of_columns(&data.table);
     check_classes(&data.table)?;
-    let chosen = plan.for_data(&data.table)?;
-    let mut settings = with_options(chosen.settings.clone(), args);
-    memory::check_training(&chosen.structure, settings.batch)?;
     let weights = args.class_weight.as_deref();
     let weights = weights.map(|given| class_numbers::class_weights(given, &data.table));
     let weights = weights.transpose()?;
     if let Some(weights) = &weights {
         data.weigh(weights);
-        if settings.prior == Prior::Labels {
-            settings.prior = class_numbers::weighted_prior(weights, &data.table);
-        }
-    }
-    if let Some(given) = &args.prior {
-        settings.prior = class_numbers::prior(given, &data.table)?;
     }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
@@ -69,8 +61,62 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     if let Some(weights) = &weights {
         about.training.set(CLASS_WEIGHT, weights);
     }
+    let weighted = weights.map(|weights| class_numbers::weighted_prior(&weights, &data.table));
+    let prior = args.prior.as_deref();
+    let prior = prior.map(|given| class_numbers::prior(given, &data.table));
+    let prior = prior.transpose()?;
+    let fit = if plan.is_open() {
+        let fit = fit_to_table(&data.table).settings(plan.changes()?)?;
+        let fit = args.trees.into_iter().fold(fit, Fit::trees);
+        with_changes(fit, args, prior.or(weighted))?
+    } else {
+        planned(&plan, args, &data.table, (prior, weighted))?
+    };
+    Ok((fit.about(about), data))
+}
+
+/// A fit that leaves the structure to the data.
+fn fit_to_table(table: &Table) -> Fit {
+    let fit = match table.layout.shape {
+        Some(shape) => Fit::new().images(ImageShape {
+            height: shape.height,
+            width: shape.width,
+            channels: shape.channels,
+        }),
+        None => Fit::new().kinds(&table_checks::kinds(&table.layout)),
+    };
+    fit.classes(table.classes().max(1))
+}
+
+/// The options of the command line as changes of the usual settings.
+fn with_changes(mut fit: Fit, args: &Args, prior: Option<Prior>) -> Result<Fit> {
+    fit = args.seed.into_iter().fold(fit, Fit::seed);
+    fit = args.steps.into_iter().fold(fit, Fit::steps);
+    if let Some(batch) = args.batch {
+        fit = fit.settings(json!({ "batch": batch }))?;
+    }
+    if let Some(prior) = prior {
+        fit = fit.settings(json!({ "prior": prior }))?;
+    }
+    Ok(fit)
+}
+
+/// A fit of the one model that a plan describes.
+fn planned(
+    plan: &Plan,
+    args: &Args,
+    table: &Table,
+    (prior, weighted): (Option<Prior>, Option<Prior>),
+) -> Result<Fit> {
+    let chosen = plan.for_data(table)?;
+    let mut settings = with_options(chosen.settings.clone(), args);
+    if settings.prior == Prior::Labels {
+        settings.prior = weighted.unwrap_or(Prior::Labels);
+    }
+    settings.prior = prior.unwrap_or(settings.prior);
     let preset = Preset { settings, ..chosen };
-    Ok((Fit::new().preset(preset).about(about), data))
+    let trees = args.trees.unwrap_or(1);
+    Ok(Fit::new().preset(preset).trees(trees))
 }
 
 /// The target cannot be ignored.
@@ -171,7 +217,7 @@ fn notes(data: &TrainingData) -> Notes {
 }
 
 /// Describes data, model and training.
-pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingData) -> Result<()> {
+pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingData) -> Result<()> {
     writeln!(out, "data       {}", describe(&data.table))?;
     if let Some(labels) = describe_labels(&data.table) {
         writeln!(out, "labels     {}", one_line(&labels))?;
@@ -179,12 +225,10 @@ pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingD
     if let Some(validation) = &data.validation {
         writeln!(out, "validation {}", describe(validation))?;
     }
-    let (structure, settings) = (trainer.model().structure, trainer.settings());
-    let (weights, edges) = (structure.weights(), structure.multiply_adds());
-    writeln!(
-        out,
-        "model      {weights} weights, {edges} multiply-adds per row"
-    )?;
+    let settings = fitting.settings();
+    if fitting.trials() == 0 {
+        writeln!(out, "model      {}", describe_model(fitting))?;
+    }
     let has_holes =
         settings.drop_inputs > 0.0 || settings.drop_nodes.iter().any(|&share| share > 0.0);
     let note = if has_holes {
@@ -192,11 +236,30 @@ pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingD
     } else {
         ""
     };
-    let (steps, batch, seed) = (settings.steps, settings.batch, settings.seed);
-    writeln!(
-        out,
-        "training   {steps} steps of {batch} rows, seed {seed}{note}"
-    )?;
+    let (steps, batch, seed) = (fitting.steps(), settings.batch, settings.seed);
+    if fitting.trials() > 0 {
+        let (trials, trees) = (fitting.trials(), fitting.trees());
+        writeln!(
+            out,
+            "training   {trials} trials scored on held-out rows, then {trees} trees; at most {steps} steps of \
+             {batch} rows, seed {seed}{note}"
+        )?;
+    } else {
+        writeln!(
+            out,
+            "training   {steps} steps of {batch} rows, seed {seed}{note}"
+        )?;
+    }
     out.flush()?;
     Ok(())
+}
+
+/// The size of a model that is trained.
+fn describe_model(fitting: &Fitting<'_>) -> String {
+    let structure = fitting.structure();
+    let (weights, edges) = (structure.weights(), structure.multiply_adds());
+    match fitting.trees() {
+        1 => format!("{weights} weights, {edges} multiply-adds per row"),
+        trees => format!("{trees} trees, each of {weights} weights, {edges} multiply-adds per row"),
+    }
 }

@@ -8,88 +8,93 @@ use crate::terminal::user_error::{in_words, warn};
 use anyhow::Result;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use sumout::Trainer;
-use sumout::training::Progress;
+use sumout::recipes::{FitProgress, Fitting};
 use sumout_data::model_files;
 
 /// Trains to the end, or to Ctrl-C, with checkpoints on the way.
-pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Result<()> {
-    let settings = trainer.settings().clone();
+pub fn run(args: &Args, fitting: &mut Fitting<'_>, out: &mut impl Write) -> Result<()> {
+    let checkpoint = checkpoint_path(&args.out);
     let mut steps = Steps {
-        reporter: StepReporter::new(&settings, trainer.steps_done()),
-        checkpoint: checkpoint_path(&args.out),
+        reporter: StepReporter::new(fitting.settings(), fitting.steps(), fitting.steps_done()),
         due: CheckpointTimes::new(args.checkpoint_every, Instant::now()),
-        failed: Ok(()),
-        stopped: None,
+        next: Next::GoOn,
     };
     let deferred = interrupt::defer(
         "stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one",
     );
-    trainer.run_with(|trainer, progress| steps.on_progress(trainer, progress, out))?;
-    steps.reporter.finish();
-    drop(deferred);
-    steps.failed?;
-    match steps.stopped {
-        Some(step) => {
-            let (steps, command) = (settings.steps, resume_command(args));
-            let words = format!("stopped after step {step} of {steps}; continue with\n  {command}");
-            Err(Interrupted(words).into())
+    while !fitting.is_done() {
+        steps.next = Next::GoOn;
+        fitting.run_with(|progress| steps.on_progress(progress, out))?;
+        match std::mem::replace(&mut steps.next, Next::GoOn) {
+            Next::GoOn => {}
+            Next::Save => save_or_warn(&checkpoint, fitting, &steps.reporter),
+            Next::Fail(error) => return Err(error),
+            Next::Stop => {
+                save(&checkpoint, fitting)?;
+                steps.reporter.finish();
+                drop(deferred);
+                let (step, steps) = (fitting.steps_done(), fitting.steps());
+                let command = resume_command(args);
+                let words =
+                    format!("stopped after step {step} of {steps}; continue with\n  {command}");
+                return Err(Interrupted(words).into());
+            }
         }
-        None => Ok(()),
     }
+    steps.reporter.finish();
+    Ok(())
+}
+
+/// What to do after a step.
+enum Next {
+    GoOn,
+    Save,
+    Stop,
+    Fail(anyhow::Error),
 }
 
 /// What happens after each step.
 struct Steps {
     reporter: StepReporter,
-    checkpoint: PathBuf,
     due: CheckpointTimes,
-    failed: Result<()>,
-    stopped: Option<usize>, // the step after which Ctrl-C stopped the run
+    next: Next,
 }
 
 impl Steps {
-    fn on_progress(
-        &mut self,
-        trainer: &Trainer<'_>,
-        progress: &Progress,
-        out: &mut impl Write,
-    ) -> ControlFlow<()> {
-        let Progress { step, steps, .. } = *progress;
-        // A GPU can be ahead of the step that it reports. At the end, the model itself is written.
-        let can_save = step == trainer.steps_done() && step != steps;
-        let stop = can_save && interrupt::requested();
-        if self.failed.is_ok() {
-            // A GPU reports some more steps after a failure.
-            self.failed = self.reporter.step(progress, out);
-            if can_save && self.due.at(step, Instant::now()) && !stop {
-                self.save_or_warn(trainer, step);
-            }
+    fn on_progress(&mut self, progress: &FitProgress, out: &mut impl Write) -> ControlFlow<()> {
+        if matches!(self.next, Next::GoOn) {
+            // A GPU reports some more steps after a break.
+            let is_last = progress.step == progress.steps; // then the model itself is written
+            self.next = match self.reporter.step(progress, out) {
+                Err(error) => Next::Fail(error),
+                Ok(()) if is_last => Next::GoOn,
+                Ok(()) if interrupt::requested() => Next::Stop,
+                Ok(()) if self.due.at(progress.step, Instant::now()) => Next::Save,
+                Ok(()) => Next::GoOn,
+            };
         }
-        if stop && self.failed.is_ok() {
-            self.failed = self.save(trainer);
-        }
-        self.stopped = stop.then_some(step);
-        if stop || self.failed.is_err() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        match self.next {
+            Next::GoOn => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
         }
     }
+}
 
-    fn save(&self, trainer: &Trainer<'_>) -> Result<()> {
-        Ok(model_files::save(&self.checkpoint, &trainer.checkpoint()?)?)
+fn save(path: &Path, fitting: &mut Fitting<'_>) -> Result<()> {
+    if fitting.is_done() {
+        return Ok(()); // the model itself is written
     }
+    Ok(model_files::save(path, &fitting.checkpoint()?)?)
+}
 
-    /// A checkpoint is only a precaution: without one, training goes on.
-    fn save_or_warn(&self, trainer: &Trainer<'_>, step: usize) {
-        if let Err(error) = self.save(trainer) {
-            let error = in_words(&error);
-            let line = format!("no checkpoint after step {step}: {error}");
-            self.reporter.above_the_bar(|| warn(&line));
-        }
+/// A checkpoint is only a precaution: without one, training goes on.
+fn save_or_warn(path: &Path, fitting: &mut Fitting<'_>, reporter: &StepReporter) {
+    if let Err(error) = save(path, fitting) {
+        let (step, error) = (fitting.steps_done(), in_words(&error));
+        let line = format!("no checkpoint after step {step}: {error}");
+        reporter.above_the_bar(|| warn(&line));
     }
 }
 
