@@ -8,6 +8,7 @@ import { hasClasses, query, request, state } from "./service.js";
 const PREVIEW_BYTES = 1 << 18;
 const PREVIEW_ROWS = 8;
 const PREVIEW_COLUMNS = 30;
+const HINT_LENGTH = 120; // characters of column names
 const SEPARATORS = [",", ";", "\t", "|"];
 
 /** The first records of a CSV file; quotes as in RFC 4180. */
@@ -150,11 +151,19 @@ function fillFirst(files) {
   if (files[0]) fillFile(files[0]);
 }
 
+/** Some names, and how many more there are. */
+function listed(names) {
+  let length = 0;
+  const first = names.filter((name) => (length += name.length) <= HINT_LENGTH);
+  const shownNames = first.length ? first : names.slice(0, 1);
+  const more = names.length - shownNames.length;
+  return shownNames.join(", ") + (more ? ` and ${more} more` : "");
+}
+
 export function showFillHint() {
   const { width, columns: own } = state.model;
-  const names = own.slice(0, 12).map((column) => column.name).join(", ");
   const needed = own.length
-    ? `The file needs the columns ${names}${own.length > 12 ? ", …" : ""}; others stay as they are.`
+    ? `The file needs the columns ${listed(own.map(({ name }) => name))}; others stay as they are.`
     : `The file needs a line of names and ${width} columns, or x0 to x${width - 1} among others.`;
   const classes = hasClasses() ? ", and the class of each with its probability" : "";
   $("fill-hint").textContent = `Empty cells, NA and NaN are holes. ${needed} `

@@ -42,6 +42,16 @@ SLOW_SERVICE = """
         return response;
     };
 """
+# So many changes, each so many milliseconds after the one before.
+CHANGES = """
+    const [count, pause] = arguments;
+    const drop = document.querySelector('#drop');
+    const change = (value) => () => {
+        drop.value = value;
+        drop.dispatchEvent(new Event('input', { bubbles: true }));
+    };
+    for (let i = 1; i <= count; i++) setTimeout(change(i), i * pause);
+"""
 # Elements that stick out of their card, and text that is cut; what scrolls may.
 MISFITS = """
     const name = (e) => `${e.tagName} ${e.id || e.className} ${e.textContent.slice(0, 30)}`;
@@ -192,7 +202,8 @@ def samples_wait_until_the_hand_rests(page):
     b = page.fresh()
     page.rested()
     b.run(SLOW_SERVICE, {})
-    b.stroke("#canvas", [(0.1 + 0.02 * i, 0.3) for i in range(30)], duration=30)
+    b.run(CHANGES, 8, 100)
+    b.wait("the last change", "return document.querySelector('#drop').value === '8'")
     page.rested()
     asked = b.run(
         "return window.requests.map(({ path, options }) =>"
@@ -201,6 +212,19 @@ def samples_wait_until_the_hand_rests(page):
     drawn = [(rows, aborted) for path, rows, aborted in asked if "how=sample" in path]
     assert len(asked) >= 5 and not any("draws=" in path for path, *_ in asked), asked
     assert len(drawn) <= 2 and drawn[-1] == (4, False), drawn
+
+
+def samples_of_an_old_row_are_abandoned(page):
+    b = page.fresh()
+    page.rested()
+    b.run(SLOW_SERVICE, {"how=sample": 700})
+    b.click("#square")
+    samples = "window.requests.filter(({ path }) => path.includes('how=sample'))"
+    b.wait("samples", f"return {samples}.length === 1")
+    b.click("#restore-all")
+    b.wait("the end of the first", f"return {samples}[0].options.signal.aborted")
+    page.rested()
+    assert len(b.pictures("#draws canvas")) == 4 and b.is_hidden("#problem")
 
 
 def a_slow_mean_waits_until_the_hand_rests(page):
@@ -404,6 +428,24 @@ def numbers_have_no_more_digits_than_were_written(page):
         service.close()
 
 
+def numbers_are_rounded_for_people(page):
+    b = page.fresh()
+    calls = {
+        "fixed(-1e-9, 1)": "0.0",
+        "fixed(-0.06, 1)": "−0.1",
+        "shown(2.559999942779541)": "2.56",
+        "shown(1234567.8)": "1234568",
+        "shown(-0.000012345)": "−0.00001234",
+        "withDeviation(3.1034, 0.4213)": "3.10 ± 0.42",
+        "withDeviation(48211.3, 15234.2)": "48211 ± 15234",
+        "withDeviation(2.5, 0)": "2.5",
+        "withDeviation(null, null)": "",
+    }
+    for call, text in calls.items():
+        shown = b.run(f"return import('/elements.js').then((all) => String(all.{call}))")
+        assert shown == text, (call, shown, text)
+
+
 def a_model_without_classes(page):
     b = page.fresh("homes")
     assert b.is_hidden("#verdict") and b.count("#bars li") == 0
@@ -535,6 +577,7 @@ TESTS = [
     squares_and_random_missing_pixels,
     time_from_stroke_to_bars,
     samples_wait_until_the_hand_rests,
+    samples_of_an_old_row_are_abandoned,
     a_slow_mean_waits_until_the_hand_rests,
     no_answer_under_another_name,
     keyboard_alone,
@@ -543,6 +586,7 @@ TESTS = [
     records_are_counted,
     a_form_for_tables,
     numbers_have_no_more_digits_than_were_written,
+    numbers_are_rounded_for_people,
     a_model_without_classes,
     many_columns_and_classes,
     samples_and_channels_of_a_table,
