@@ -73,7 +73,7 @@ async function complete(mine, asked) {
   const { signal } = mine.rest;
   try {
     if (mine.isSlow) showCompletion(await requestMean(mine, asked, signal), asked);
-    showDraws(await requestDraws(asked, signal), asked);
+    showDraws(await requestDraws(mine, asked, signal), asked);
   } catch (error) {
     showProblem(error);
   }
@@ -92,11 +92,17 @@ async function requestMean(mine, asked, signal) {
 
 const firstRow = ({ classes, rows }) => ({ classes, ...rows[0] });
 
-async function requestDraws(asked, signal) {
+/** All at once; one after the other where they are slow, so that the next stroke waits for one. */
+async function requestDraws(mine, asked, signal) {
   const copies = new Array(COMPLETIONS).fill(asked);
   if (!asked.includes(null)) return copies;
-  const { rows } = await requestFilled(copies, { how: "sample" }, signal);
-  return rows.map(({ values }) => values);
+  const draws = [];
+  while (draws.length < COMPLETIONS) {
+    const parameters = { how: "sample", seed: draws.length + 1 };
+    const { rows } = await requestFilled(mine.isSlow ? [asked] : copies, parameters, signal);
+    draws.push(...rows.map(({ values }) => values));
+  }
+  return draws;
 }
 
 function showAnswer(answer, asked, milliseconds) {
