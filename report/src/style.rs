@@ -1,10 +1,11 @@
-//! The colours that the report, its pictures and the page of the service share: `base.css` has each of them once.
+//! The style that the report, its pictures and the page of the service share: `base.css` has
+//! each colour once.
 
 /// Colours, type, cards and tables.
 pub const BASE: &str = include_str!("base.css");
 
-/// The colour of that name on light paper. It is read from the style while this is compiled, and a name that is not
-/// there is an error of the compiler.
+/// The colour of that name on light paper. It is read from the style while this is compiled; a name
+/// that is not there is an error of the compiler.
 pub(crate) const fn light(name: &str) -> [u8; 3] {
     let mut at = 0;
     while !stands_at(at, "--") || !stands_at(at + 2, name) {

@@ -226,7 +226,7 @@ function channelTable(channels) {
   return element("div", scroll, table([columnHead("column"), ...channels.map(head)], rows));
 }
 
-/** What the channels say of one column; numbers are tinted from the smallest mean to the largest. */
+/** What the channels say of one column; the larger a mean, the stronger its tint. */
 function cellsOf(column, channels) {
   const all = channels.map(({ samples }) => samples.map((values) => values[column.i]));
   if (column.kind === "category") {

@@ -63,7 +63,7 @@ function postRows(path, rows, signal) {
 }
 
 /** Rows with their classes. */
-export const requestPredicted = (rows, signal) => postRows(`/v1/predict?${query({})}`, rows, signal);
+export const requestPredicted = (rows) => postRows(`/v1/predict?${query({})}`, rows);
 
 /** Rows with their holes filled. */
 export const requestFilled = (rows, parameters, signal) =>

@@ -241,8 +241,9 @@ def a_slow_mean_waits_until_the_hand_rests(page):
     paths = b.run("return window.requests.map(({ path }) => path)")
     means = [path for path in paths if "deviation" in path]
     assert len(means) == 1, paths
-    rows = b.run("return window.requests.map(({ options }) => JSON.parse(options.body).rows.length)")
-    drawn = [n for path, n in zip(paths, rows, strict=True) if "how=sample" in path]
+    bodies = b.run("return window.requests.map(({ options }) => JSON.parse(options.body))")
+    asked = zip(paths, bodies, strict=True)
+    drawn = [len(body["rows"]) for path, body in asked if "how=sample" in path]
     assert drawn == [1, 1, 1, 1], drawn
     assert b.run("return document.querySelector('#completion').ariaBusy") == "false"
 
