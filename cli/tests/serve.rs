@@ -159,6 +159,28 @@ fn read(mut stream: TcpStream) -> Reply {
 }
 
 #[test]
+fn categories_have_probabilities() {
+    let service = Service::start("");
+    let rows = json!([[2.5, null, null], [2.5, 3, "red"]]);
+    let path = "/v1/impute?probabilities=true";
+    let answer = service.rows(path, rows).json();
+    let row = &answer["rows"][0];
+    let shares: Vec<f64> = serde_json::from_value(row["probabilities"][2].clone()).unwrap();
+    assert_eq!(shares.len(), 3, "blue, red, white");
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{row}");
+    let best = (0..3).max_by(|&a, &b| shares[a].total_cmp(&shares[b]));
+    let names = ["blue", "red", "white"];
+    assert_eq!(row["values"][2], json!(best.map(|best| names[best])));
+    let observed = json!([null, null, [0.0, 1.0, 0.0]]);
+    assert_eq!(answer["rows"][1]["probabilities"], observed);
+    let csv = service.post(path, "text/csv", "width,length,colour\n1,2,\n");
+    assert_eq!(
+        csv.error(),
+        "400 probabilities: expected an answer in application/json, got text/csv; charset=utf-8"
+    );
+}
+
+#[test]
 fn answers_are_those_of_the_command_line_in_every_format() {
     let service = Service::start("");
     let csv = "width,length,colour,note\n2.5,,blue,a\n,,,\"b,c\"\n1.5,3,red,\n";

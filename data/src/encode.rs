@@ -132,6 +132,15 @@ impl Encoder {
         !matches!(self.takes[column], Takes::Number)
     }
 
+    /// How many values a category has, named or not; none for a number.
+    pub fn values(&self, column: usize) -> Option<usize> {
+        match &self.takes[column] {
+            Takes::Number => None,
+            Takes::Code(last) => Some(*last as usize + 1),
+            Takes::Name(names) => Some(names.names.len()),
+        }
+    }
+
     /// For every column, its place in a table with these names, if it is there.
     pub fn places(&self, header: &[String], absent: Absent) -> Result<Vec<Option<usize>>> {
         places_of(&self.names, self.named, header, absent)

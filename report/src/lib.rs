@@ -3,6 +3,7 @@
 //! Modules stand in the order in which they use each other.
 
 pub mod classification;
+pub mod style;
 pub mod picture;
 pub mod baselines;
 pub mod accuracy;

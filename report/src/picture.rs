@@ -1,9 +1,10 @@
 //! Small pictures of digits: observed pixels are ink, missing pixels are striped, and pixels from
-//! the model are blue.
+//! the model are tinted.
 //!
 //! All colours are made for white paper and have an opacity, so that a page can invert them for
 //! dark paper.
 
+use crate::style::light;
 use anyhow::Result;
 use std::fmt::Write;
 use sumout_data::formats::png::ColorType;
@@ -13,16 +14,16 @@ use sumout_data::formats::png::encode;
 pub type Colour = [u8; 4];
 
 /// An observed pixel of 255.
-const INK: [u8; 3] = [20, 24, 33];
+pub(crate) const INK: [u8; 3] = light("ink");
 
 /// A pixel from the model.
-const FILLED: [u8; 3] = [24, 86, 219];
+const FILLED: [u8; 3] = light("model");
 
 /// Uncertainty.
-const UNSURE: [u8; 3] = [190, 60, 0];
+const UNSURE: [u8; 3] = light("heat");
 
 /// The two stripes of missing pixels.
-const MISSING: [Colour; 2] = [[255, 214, 176, 255], [255, 190, 132, 255]];
+const MISSING: [Colour; 2] = [opaque(light("hole")), opaque(light("stripe"))];
 
 /// The standard deviation that has full opacity, for pixels from 0 to 255.
 const UNSURE_FULL: f32 = 128.0;
@@ -36,6 +37,10 @@ pub struct Picture {
     pub height: usize,
     /// Row by row.
     pub pixels: Vec<Colour>,
+}
+
+const fn opaque([r, g, b]: [u8; 3]) -> Colour {
+    [r, g, b, 255]
 }
 
 fn tinted(colour: [u8; 3], value: f32) -> Colour {
@@ -172,10 +177,10 @@ mod tests {
         assert_eq!((seen.width, seen.height), (2, 2));
         assert_eq!(
             seen.pixels,
-            [[20, 24, 33, 0], [20, 24, 33, 255], MISSING[0], MISSING[1]]
+            [tinted(INK, 0.0), opaque(INK), MISSING[0], MISSING[1]]
         );
         let filled = Picture::filled(&full, &holes, 2);
-        assert_eq!(filled.pixels[2..], [[24, 86, 219, 255], [24, 86, 219, 0]]);
+        assert_eq!(filled.pixels[2..], [opaque(FILLED), tinted(FILLED, 0.0)]);
         assert_eq!(
             Picture::unsure(&[0.0, 64.0 * 64.0], 2).pixels.map_opacity(),
             [0, 128]

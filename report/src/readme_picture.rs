@@ -2,7 +2,7 @@
 //! exact mean of the missing pixels, and two exact samples.
 
 use crate::gallery::Completion;
-use crate::picture::{Colour, Picture};
+use crate::picture::{Colour, INK, Picture};
 use anyhow::Result;
 use sumout_data::formats::png::ColorType;
 use sumout_data::formats::png::encode;
@@ -46,7 +46,7 @@ fn column(c: &Completion, side: usize) -> Vec<Picture> {
 
 /// One digit, enlarged, with a thin line around it.
 fn paint(bytes: &mut [u8], width: usize, (top, left): (usize, usize), picture: &Picture) {
-    const LINE: Colour = [20, 24, 33, 40];
+    const LINE: Colour = [INK[0], INK[1], INK[2], 40];
     let (tall, wide) = (picture.height * ZOOM, picture.width * ZOOM);
     for y in 0..tall + 2 {
         for x in 0..wide + 2 {

@@ -1,5 +1,6 @@
 //! Who may use the service: the host name, the origin and the token of a request; and the headers that every answer carries.
 
+use crate::page::FILES;
 use crate::problem::Problem;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use std::net::IpAddr;
@@ -16,8 +17,10 @@ pub struct Access {
     pub token: Option<String>,
 }
 
-/// Paths that need no token: the health check, and the page, which asks for one.
-const OPEN: [&str; 4] = ["/healthz", "/", "/app.js", "/style.css"];
+/// Whether a path needs no token: the health check, and the page, which asks for one.
+fn is_open(path: &str) -> bool {
+    path == "/healthz" || FILES.iter().any(|file| file.path == path)
+}
 
 impl Access {
     /// The problem of a request that may not pass.
@@ -51,7 +54,7 @@ impl Access {
             }
         }
         match &self.token {
-            Some(token) if !OPEN.contains(&uri.path()) && !is_authorised(headers, token) => {
+            Some(token) if !is_open(uri.path()) && !is_authorised(headers, token) => {
                 let message = "authorization: expected the bearer token of this service";
                 Err(Problem::new(StatusCode::UNAUTHORIZED, message))
             }

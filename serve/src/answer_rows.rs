@@ -16,6 +16,8 @@ pub struct Block {
     pub values: Option<Vec<f32>>,
     /// (rows, width).
     pub deviation: Option<Vec<f32>>,
+    /// (rows, values of all categories).
+    pub probabilities: Option<Vec<f32>>,
     /// Sampled completions, each (rows, width).
     pub draws: Vec<Vec<f32>>,
     /// Posterior and log-likelihood.
@@ -61,6 +63,8 @@ pub struct AnswerParts {
     pub values: bool,
     /// Their standard deviations.
     pub deviation: bool,
+    /// Probabilities of categories, in JSON only.
+    pub probabilities: bool,
     /// How many sampled completions.
     pub draws: usize,
     /// Class, posterior and log-likelihood.
@@ -105,6 +109,11 @@ fn shown(encoder: &Encoder, column: usize, value: f32) -> Value<'_> {
     }
 }
 
+/// A number with no more digits than 32 bits have: 2.56, and not 2.559999942779541.
+pub fn shortest(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or(x.into())
+}
+
 /// A cell of CSV.
 pub fn csv_text(value: Value<'_>) -> String {
     match value {
@@ -135,6 +144,8 @@ pub struct JsonAnswer<'a> {
     values: Option<JsonCells<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deviation: Option<&'a [f32]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probabilities: Option<Vec<Option<&'a [f32]>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     draws: Vec<JsonCells<'a>>,
 }
@@ -200,8 +211,25 @@ impl<'a> AnswerOf<'a> {
             probability: channel.map(|of| of.probability),
             values: block.values.as_ref().map(cells),
             deviation: block.deviation.as_ref().map(|all| self.row(all, row)),
+            probabilities: block
+                .probabilities
+                .as_ref()
+                .map(|all| self.probabilities(all, row)),
             draws: block.draws.iter().map(cells).collect(),
         }
+    }
+
+    /// The probabilities of one row by column; none for a number.
+    fn probabilities<'b>(&self, all: &'b [f32], row: usize) -> Vec<Option<&'b [f32]>> {
+        let counts = (0..self.encoder.width()).map(|column| self.encoder.values(column));
+        let stride: usize = counts.clone().flatten().sum();
+        let mut rest = &all[row * stride..(row + 1) * stride];
+        let mut next = |count: usize| {
+            let (own, others) = rest.split_at(count);
+            rest = others;
+            own
+        };
+        counts.map(|count| count.map(&mut next)).collect()
     }
 
     /// One row of a CSV table with its holes filled. What was there comes back as it was written.

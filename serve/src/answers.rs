@@ -183,6 +183,7 @@ mod tests {
     const PARTS: AnswerParts = AnswerParts {
         values: true,
         deviation: true,
+        probabilities: false,
         draws: 0,
         scores: true,
         classes: false,
@@ -201,6 +202,15 @@ mod tests {
             ..Block::default()
         };
         insta::assert_snapshot!(written(BodyFormat::Lines, AnswerParts { scores: true, ..AnswerParts::default() }, &far, None), @r#"{"class":"no","posterior":[0.5,0.5],"log_likelihood":-6e+57,"warning":"too unlike the training data to classify; ignore its posterior"}"#);
+        let likely = Block {
+            rows: 1,
+            probabilities: Some(vec![0.25, 0.75, 1.0, 0.0, 0.5, 0.25, 0.25]),
+            ..Block::default()
+        };
+        assert_eq!(
+            written(BodyFormat::Lines, AnswerParts::default(), &likely, None),
+            "{\"probabilities\":[null,[0.25,0.75],[1.0,0.0],[0.5,0.25,0.25]]}\n"
+        );
         let draws = AnswerParts {
             draws: 1,
             ..AnswerParts::default()

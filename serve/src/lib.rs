@@ -5,11 +5,12 @@
 //!                                                    └─ registry: the models
 //! ```
 //!
-//! Modules stand in the order in which they use each other: problems, limits, logs, formats in and out, what a node
+//! Modules stand in the order in which they use each other: the page, problems, limits, logs, formats in and out, what a node
 //! stands for, the worker of a model, models, access, what endpoints share, endpoints, routes, connections.
 
 #[cfg(test)]
 mod fixtures;
+pub mod page;
 pub mod problem;
 pub mod limits;
 pub mod log;

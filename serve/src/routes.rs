@@ -5,6 +5,7 @@ use crate::app::{App, Document, RowCount};
 use crate::endpoints::{generate, rows};
 use crate::metrics::Metrics;
 use crate::openapi;
+use crate::page::FILES;
 use crate::problem::Problem;
 use crate::registry::ServedModel;
 use axum::Router;
@@ -20,45 +21,30 @@ use std::time::Instant;
 
 /// All routes.
 pub fn router(app: App) -> Router {
-    Router::new()
-        .route(
-            "/",
-            get(async || page(HTML, include_str!("../web/index.html"))),
-        )
-        .route(
-            "/app.js",
-            get(async || page(SCRIPT, include_str!("../web/app.js"))),
-        )
-        .route(
-            "/style.css",
-            get(async || page(STYLE, include_str!("../web/style.css"))),
-        )
-        .route(
-            "/healthz",
-            get(async || Document(json!({ "status": "ok" }))),
-        )
-        .route("/metrics", get(metrics))
-        .route(
-            "/openapi.json",
-            get(async |State(app): State<App>| Document(openapi::document(&app.registry.all()))),
-        )
-        .route("/v1/models", get(models))
-        .route("/v1/models/{model}", get(model))
-        .route("/v1/predict", post(rows::predict))
-        .route("/v1/impute", post(rows::impute))
-        .route("/v1/sample", get(generate::sample))
-        .route("/v1/explain", get(generate::explain))
-        .route("/v1/examples", get(generate::examples))
-        .fallback(not_found)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(app.clone(), pass))
-        .with_state(app)
+    let page = FILES.iter().fold(Router::new(), |router, file| {
+        router.route(file.path, get(async || *file))
+    });
+    page.route(
+        "/healthz",
+        get(async || Document(json!({ "status": "ok" }))),
+    )
+    .route("/metrics", get(metrics))
+    .route(
+        "/openapi.json",
+        get(async |State(app): State<App>| Document(openapi::document(&app.registry.all()))),
+    )
+    .route("/v1/models", get(models))
+    .route("/v1/models/{model}", get(model))
+    .route("/v1/predict", post(rows::predict))
+    .route("/v1/impute", post(rows::impute))
+    .route("/v1/sample", get(generate::sample))
+    .route("/v1/explain", get(generate::explain))
+    .route("/v1/examples", get(generate::examples))
+    .fallback(not_found)
+    .method_not_allowed_fallback(wrong_method)
+    .layer(middleware::from_fn_with_state(app.clone(), pass))
+    .with_state(app)
 }
-
-/// Media types of the page.
-const HTML: &str = "text/html; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-const STYLE: &str = "text/css; charset=utf-8";
 
 async fn not_found() -> Problem {
     let message = "there is nothing here; /openapi.json says what there is";
@@ -71,17 +57,6 @@ async fn wrong_method(method: Method, uri: Uri) -> Problem {
     let expected = if takes_rows { "POST" } else { "GET or HEAD" };
     let message = format!("method: expected {expected}, got {method}");
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, message)
-}
-
-fn page(kind: &'static str, text: &'static str) -> Response {
-    (
-        [
-            (header::CONTENT_TYPE, kind),
-            (header::CACHE_CONTROL, "no-cache"),
-        ],
-        text,
-    )
-        .into_response()
 }
 
 /// One more request is under way, until this goes.

@@ -1,5 +1,6 @@
 //! What clients and the page need to know of a model: columns, classes, and for images the pixels below every node.
 
+use crate::answer_rows::shortest;
 use serde_json::{Value, json};
 use sumout::Model;
 use sumout::model::Scaling;
@@ -10,12 +11,11 @@ use sumout_data::layout::Layout;
 /// The number that is scaled to `z`: a whole one where 32 bits cannot tell, else with no more digits than they have.
 fn at(scaling: &Scaling, z: f32) -> f64 {
     let x = scaling.invert(0, z);
-    let x = if scaling.apply(0, x.round()) == z {
+    shortest(if scaling.apply(0, x.round()) == z {
         x.round()
     } else {
         x
-    };
-    x.to_string().parse().unwrap_or(x.into())
+    })
 }
 
 /// What clients and the page need to know of a model.

@@ -32,6 +32,11 @@ pub enum Question {
         /// Seed of the samples.
         seed: u64,
     },
+    /// Probabilities of the values of every category.
+    Probabilities {
+        /// Given this class.
+        class: Option<usize>,
+    },
     /// New rows.
     Sample {
         /// How many.
@@ -51,6 +56,7 @@ impl Question {
         matches!(
             self,
             Self::Score
+                | Self::Probabilities { .. }
                 | Self::Fill {
                     how: How::Mean | How::Mode,
                     ..
@@ -66,6 +72,8 @@ pub enum Answer {
     Scores(Vec<f64>, Vec<f64>),
     /// (n, width), and standard deviations where they are known; NaN for a category.
     Filled(Vec<f32>, Option<Vec<f32>>),
+    /// (n, values of all categories).
+    Probabilities(Vec<f32>),
     /// (count, width), and the class of each.
     Samples(Vec<f32>, Vec<usize>),
     /// Channels of a node.
@@ -249,6 +257,7 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
                 Answer::Filled(samples.into_vec(), None)
             }
         },
+        Question::Probabilities { class } => probabilities(predictor, rows, *class)?,
         Question::Sample { count, class, seed } => {
             let samples = predictor.sample(*count, *class, *seed)?;
             Answer::Samples(samples.rows.into_vec(), samples.classes)
@@ -288,6 +297,22 @@ fn fill_with_mean(
     Ok(Answer::Filled(imputed.mean.into_vec(), Some(deviation)))
 }
 
+/// P(x_m = v | x_o) of every category side by side; one and zeros where it is observed.
+fn probabilities(
+    predictor: &mut Predictor,
+    rows: Rows<'_>,
+    class: Option<usize>,
+) -> Result<Answer, Problem> {
+    let kinds = predictor.model().structure.row_kinds();
+    let is_discrete = |column: &usize| kinds[*column] != Kind::Gaussian;
+    let columns: Vec<usize> = (0..kinds.len()).filter(is_discrete).collect();
+    let parts = predictor.impute_probabilities(rows, &columns, class)?;
+    let row = |row: usize| parts.iter().flat_map(move |part| part.row(row)).copied();
+    Ok(Answer::Probabilities(
+        (0..rows.len()).flat_map(row).collect(),
+    ))
+}
+
 /// One answer to several clients, who sent this many rows each.
 fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
     if sizes.len() == 1 {
@@ -303,6 +328,10 @@ fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
                 let classes = posterior.len() / log_likelihood.len().max(1);
                 let posterior = posterior[rows.start * classes..rows.end * classes].to_vec();
                 Answer::Scores(posterior, log_likelihood[rows].to_vec())
+            }
+            Answer::Probabilities(all) => {
+                let values = all.len() / sizes.iter().sum::<usize>().max(1);
+                Answer::Probabilities(all[rows.start * values..rows.end * values].to_vec())
             }
             Answer::Filled(values, deviation) => {
                 let deviation = deviation.as_ref().map(|all| all[numbers.clone()].to_vec());
@@ -351,6 +380,28 @@ mod tests {
             assert_eq!(log_likelihood, alone.log_marginal, "{i}");
             assert_eq!(posterior, alone.posterior.into_vec(), "{i}");
         }
+    }
+
+    #[test]
+    fn everyone_gets_their_own_probabilities() {
+        let worker = worker(1000);
+        let many = vec![HOLE; 4 * 4000]; // the others wait behind it, and are answered together
+        let first = worker.ask(Question::Score, many).unwrap();
+        let ask = |coin| {
+            worker.ask(
+                Question::Probabilities { class: None },
+                vec![HOLE, HOLE, coin, 2.0],
+            )
+        };
+        let replies = [0.0, HOLE, 1.0].map(|coin| ask(coin).unwrap());
+        scores(first);
+        let coins = replies.map(|reply| match reply.blocking_recv().unwrap().unwrap() {
+            Answer::Probabilities(all) => (all.len(), all[2], all[3], all[6]),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(coins[0], (7, 1.0, 0.0, 1.0), "2 + 2 + 3 values");
+        assert_eq!(coins[2], (7, 0.0, 1.0, 1.0));
+        assert!(coins[1].1 > 0.0 && (coins[1].1 + coins[1].2 - 1.0).abs() < 1e-6);
     }
 
     #[test]

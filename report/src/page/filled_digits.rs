@@ -36,10 +36,10 @@ pub fn section(completions: &[Completion], side: usize) -> Result<String> {
         .map(|head| format!("<span>{head}</span>"))
         .collect();
     Ok(format!(
-        "<section>\n<h2>What could be there</h2>\n\
+        "<section class=\"card\">\n<h2>What could be there</h2>\n\
          <p>Every row is the first test image of its class: no image was chosen by hand. \
          <span class=\"key seen\">Observed</span> pixels are ink, <span class=\"key gap\">missing</span> pixels are striped, \
-         and pixels <span class=\"key fill\">from the model</span> are blue.</p>\n\
+         and pixels <span class=\"key fill\">from the model</span> are tinted.</p>\n\
          <ul class=\"terms\"><li><b>Mean</b>: the exact expected value of each missing pixel, given the observed ones. It is pale \
          where several digits are possible.</li><li><b>Uncertainty</b>: the standard deviation of each missing pixel.</li>\
          <li><b>Mode</b>: the most likely assignment of hidden states and pixels together. It is often empty, because empty paper is \

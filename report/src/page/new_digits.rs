@@ -20,7 +20,7 @@ pub fn section(samples: &[ClassSamples], side: usize) -> Result<String> {
         );
     }
     Ok(format!(
-        "<section>\n<h2>Digits from nothing</h2>\n\
+        "<section class=\"card\">\n<h2>Digits from nothing</h2>\n\
          <p>If all pixels are missing, a completion is a new digit. Each row shows the exact mean of a class, then samples of it. The \
          model was trained to tell digits apart, and only a little to draw them.</p>\n\
          <div class=\"class-rows\">\n{rows}</div>\n</section>\n"

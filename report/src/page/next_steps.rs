@@ -13,7 +13,7 @@ pub fn next_commands(run: &Run<'_>) -> String {
         format!(" --seed {}", run.seed)
     };
     format!(
-        "<section>\n<h2>What to type next</h2>\n<div class=\"stack\">\n<div>\n<h3>With the model of this page</h3>\n\
+        "<section class=\"card\">\n<h2>What to type next</h2>\n<div class=\"stack\">\n<div>\n<h3>With the model of this page</h3>\n\
          <pre><code><span># two numbers of the table above</span>\n\
          sumout evaluate {model} --data digits \\\n  --missing iid:0.9 --missing rect:2x11 --shifts 1{seed}\n\n\
          <span># class, posterior and log-likelihood of every image</span>\n\

@@ -4,6 +4,7 @@ use crate::accuracy::{IID, Score};
 use crate::chart;
 use crate::page::Run;
 use crate::page::text::thousands;
+use crate::style::BASE;
 
 const STYLE: &str = include_str!("../style.css");
 
@@ -16,7 +17,7 @@ pub fn head(run: &Run<'_>, scores: &[Score]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>Sumout: digits with holes</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"eyebrow\">sumout demo</p>\n\
+         <style>\n{BASE}{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"eyebrow\">sumout demo</p>\n\
          <h1>Digits with holes</h1>\n\
          <p class=\"lead\">A deep mixture model was trained on {trained_on} handwritten digits, and tested on {tested} others with \
          missing pixels. In training, random pixels and regions were summed out. The model was never told which pixels would be \
@@ -40,7 +41,7 @@ fn cards(scores: &[Score]) -> String {
 fn card(score: &Score, words: &str) -> String {
     let [ours, knn, mean] = [0, 1, 2].map(|method| score.percent(method));
     format!(
-        "<li><strong>{ours:.1}<small> %</small></strong><span>correct with {words}</span>\
+        "<li class=\"card\"><strong>{ours:.1}<small> %</small></strong><span>correct with {words}</span>\
          <span class=\"baselines\"><i class=\"m1\"></i>KNN {knn:.1} <i class=\"m2\"></i>mean fill {mean:.1}</span></li>\n"
     )
 }
@@ -51,7 +52,7 @@ pub fn accuracy(scores: &[Score]) -> String {
     let (iid_chart, squares_chart) = (chart::iid(iid), chart::squares(squares));
     let (iid_table, squares_table) = (chart::table(iid), chart::table(squares));
     format!(
-        "<section>\n<h2>What missing pixels cost</h2>\n\
+        "<section class=\"card\">\n<h2>What missing pixels cost</h2>\n\
          <p>The share of test images that are classified correctly. Both baselines compare an image with all training images, and \
          the five nearest ones vote. Sumout sums its log scores over nine shifts of the image, by up to one pixel each way.</p>\n\
          <ul class=\"legend\"><li class=\"m0\"><i></i><b>Sumout</b> sums out the missing pixels</li>\

@@ -12,7 +12,7 @@ pub fn section(nodes: &[NodeStates], side: usize) -> Result<String> {
         rows.push_str(&one_level(node, side)?);
     }
     Ok(format!(
-        "<section>\n<h2>What neurons stand for</h2>\n\
+        "<section class=\"card\">\n<h2>What neurons stand for</h2>\n\
          <p>The model is a tree. Each node is a hidden variable that stands for a part of the image, and each neuron is one state of \
          that variable. The model can show what the part looks like in that state. Below are the nodes from the whole image down to the \
          patch in its middle, with the states that are used most. Each state has the average of its samples, three of its samples, and \

@@ -1,6 +1,6 @@
 //! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that the service makes or has.
 
-use crate::answer_rows::{AnswerOf, AnswerParts, Block, ChannelOf};
+use crate::answer_rows::{AnswerOf, AnswerParts, Block, ChannelOf, shortest};
 use crate::answers::AnswerWriter;
 use crate::app::{Answered, App, Document, class_of, query};
 use crate::formats::negotiate::BodyFormat;
@@ -196,7 +196,7 @@ pub async fn examples(State(app): State<App>, request: Request) -> Result<Docume
         let cell = |(column, &x): (usize, &f32)| match live.encoder.categories(column) {
             _ if x.is_nan() => Value::Null,
             Some(names) => json!(names.get(x as usize)),
-            None => json!(x),
+            None => json!(shortest(x)),
         };
         json!({ "values": values.iter().enumerate().map(cell).collect::<Vec<_>>(), "label": label })
     };

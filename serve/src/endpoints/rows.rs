@@ -48,6 +48,8 @@ struct ImputeQuery {
     #[serde(default)]
     deviation: bool,
     #[serde(default)]
+    probabilities: bool,
+    #[serde(default)]
     classes: bool,
     #[serde(default)]
     absent: AbsentOption,
@@ -124,9 +126,17 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
             "deviation: expected how=mean, which alone has one, got how={name}"
         )));
     }
+    if options.probabilities && !matches!(to, BodyFormat::Json | BodyFormat::Lines) {
+        let expected = BodyFormat::Json.media_type();
+        return Err(Problem::bad(format!(
+            "probabilities: expected an answer in {expected}, got {}",
+            to.media_type()
+        )));
+    }
     let parts = AnswerParts {
         values: true,
         deviation: options.deviation,
+        probabilities: options.probabilities,
         draws,
         scores: options.classes,
         ..AnswerParts::default()
@@ -342,6 +352,9 @@ impl RowsRequest {
         if self.parts.scores {
             replies.push(worker.ask(Question::Score, values.clone())?);
         }
+        if self.parts.probabilities {
+            replies.push(worker.ask(Question::Probabilities { class }, values.clone())?);
+        }
         if self.parts.draws > 0 {
             let seed = seed_at(self.seed.wrapping_add(1), first);
             let repeated = values.repeat(self.parts.draws);
@@ -407,6 +420,7 @@ impl RowsRequest {
                         log_likelihood,
                     });
                 }
+                Answer::Probabilities(all) => block.probabilities = Some(all),
                 Answer::Filled(values, _) if block.draws.len() < self.parts.draws => {
                     block.draws = values
                         .chunks(values.len() / self.parts.draws)

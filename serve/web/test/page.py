@@ -4,6 +4,7 @@ SUMOUT=target/release/sumout python3 serve/web/test/page.py [FOLDER]        scre
 """
 
 import os
+import re
 import statistics
 import sys
 import time
@@ -28,15 +29,63 @@ RING = [
 ]
 
 
+# Every request is written down, and answered later by as many milliseconds as a rule says.
+SLOW_SERVICE = """
+    const [delays] = arguments;
+    const fetched = window.fetch;
+    window.requests = [];
+    window.fetch = async (path, options) => {
+        window.requests.push({ path, options });
+        const response = await fetched(path, options);
+        const rule = Object.keys(delays).find((part) => path.includes(part));
+        if (rule) await new Promise((resolve) => setTimeout(resolve, delays[rule]));
+        return response;
+    };
+"""
+# So many changes, each so many milliseconds after the one before.
+CHANGES = """
+    const [count, pause] = arguments;
+    const drop = document.querySelector('#drop');
+    const change = (value) => () => {
+        drop.value = value;
+        drop.dispatchEvent(new Event('input', { bubbles: true }));
+    };
+    for (let i = 1; i <= count; i++) setTimeout(change(i), i * pause);
+"""
+# Elements that stick out of their card, and text that is cut; what scrolls may.
+MISFITS = """
+    const name = (e) => `${e.tagName} ${e.id || e.className} ${e.textContent.slice(0, 30)}`;
+    const scrolls = (e) => e.closest('.scroll, .strip, .quiet, #fields, #nodes, .bar');
+    const seen = (e) => e.checkVisibility() && e.getBoundingClientRect().width > 1;
+    const sticksOut = (card) => [...card.querySelectorAll('*')].filter((e) => seen(e) &&
+        !scrolls(e) && e.getBoundingClientRect().right > card.getBoundingClientRect().right);
+    const isCut = (e) => seen(e) && e.scrollWidth > e.clientWidth + 1;
+    const cut = [...document.querySelectorAll('input, .field, .field label, .strip button, .bars')];
+    return [
+        ...[...document.querySelectorAll('.card')].filter(seen).flatMap(sticksOut),
+        ...cut.filter(isCut),
+    ].map(name);
+"""
+
+
 class Page:
     def __init__(self, service, folder):
         self.service, self.folder = service, folder
         self.browser = Browser()
 
-    def fresh(self):
+    def fresh(self, model=None):
         self.browser.open(self.service.base)
         self.browser.wait("the first answer", "return document.body.dataset.answers > 0")
+        if model:
+            self.browser.set_value("#model", model, "change")
+            self.rested()
         return self.browser
+
+    def rested(self):
+        """Waits until everything is there, samples too."""
+        ready = "document.querySelector('#answer').ariaBusy === 'false'"
+        drawn = "document.querySelector('#draws').ariaBusy === 'false'"
+        self.browser.wait("samples", f"return {ready} && {drawn}")
 
     def settled(self, before):
         """Waits until there are more answers than `before`, and no more come."""
@@ -78,8 +127,18 @@ def erasing_everything_leaves_the_prior(page):
     assert b.text("#deviation-hint").startswith("Nothing is missing"), b.text("#deviation-hint")
 
 
+def the_page_opens_with_a_hole(page):
+    b = page.fresh()
+    page.rested()
+    assert 80 <= page.observed() < 95, page.observed()
+    assert b.text("#deviation-hint").startswith("Uncertainty"), b.text("#deviation-hint")
+
+
 def a_stroke_is_restored_by_another(page):
     b = page.fresh()
+    count = page.answers()
+    b.click("#restore-all")
+    page.settled(count)
     count = page.answers()
     line = [(0.1, 0.5), (0.9, 0.5)]
     b.stroke("#canvas", line)
@@ -112,6 +171,9 @@ def drawn_digits_are_recognised(page):
 def squares_and_random_missing_pixels(page):
     b = page.fresh()
     count = page.answers()
+    b.click("#restore-all")
+    page.settled(count)
+    count = page.answers()
     b.click("#square")
     page.settled(count)
     assert 85 <= page.observed() < 95, page.observed()
@@ -119,6 +181,7 @@ def squares_and_random_missing_pixels(page):
     b.set_value("#drop", 60)
     page.settled(count)
     assert 25 <= page.observed() <= 45, page.observed()
+    page.rested()
     pictures = b.pictures("#mean, #deviation, #draws canvas")
     assert len(pictures) == 6 and min(map(len, pictures)) > 500, list(map(len, pictures))
 
@@ -135,6 +198,82 @@ def time_from_stroke_to_bars(page):
     print(f"        median {median:.0f} ms, slowest of {len(times)} {slowest:.0f} ms")
 
 
+def samples_wait_until_the_hand_rests(page):
+    b = page.fresh()
+    page.rested()
+    b.run(SLOW_SERVICE, {})
+    b.run(CHANGES, 8, 100)
+    b.wait("the last change", "return document.querySelector('#drop').value === '8'")
+    page.rested()
+    asked = b.run(
+        "return window.requests.map(({ path, options }) =>"
+        "[path, JSON.parse(options.body).rows.length, options.signal.aborted])"
+    )
+    drawn = [(rows, aborted) for path, rows, aborted in asked if "how=sample" in path]
+    assert len(asked) >= 5 and not any("draws=" in path for path, *_ in asked), asked
+    assert len(drawn) <= 2 and drawn[-1] == (4, False), drawn
+
+
+def samples_of_an_old_row_are_abandoned(page):
+    b = page.fresh()
+    page.rested()
+    b.run(SLOW_SERVICE, {"how=sample": 700})
+    b.click("#square")
+    samples = "window.requests.filter(({ path }) => path.includes('how=sample'))"
+    b.wait("samples", f"return {samples}.length === 1")
+    b.click("#restore-all")
+    b.wait("the end of the first", f"return {samples}[0].options.signal.aborted")
+    page.rested()
+    assert len(b.pictures("#draws canvas")) == 4 and b.is_hidden("#problem")
+
+
+def a_slow_mean_waits_until_the_hand_rests(page):
+    b = page.fresh()
+    page.rested()
+    b.run(SLOW_SERVICE, {"impute": 400})
+    b.stroke("#canvas", [(0.1, 0.3), (0.2, 0.3)])  # from here on it is known to be slow
+    page.rested()
+    count = page.answers()
+    b.run("window.requests.length = 0")
+    b.stroke("#canvas", [(0.1 + 0.02 * i, 0.5) for i in range(30)], duration=30)
+    assert page.answers() - count >= 5, "classes follow the hand"
+    page.rested()
+    paths = b.run("return window.requests.map(({ path }) => path)")
+    means = [path for path in paths if "deviation" in path]
+    assert len(means) == 1, paths
+    bodies = b.run("return window.requests.map(({ options }) => JSON.parse(options.body))")
+    asked = zip(paths, bodies, strict=True)
+    drawn = [len(body["rows"]) for path, body in asked if "how=sample" in path]
+    assert drawn == [1, 1, 1, 1], drawn
+    assert b.run("return document.querySelector('#completion').ariaBusy") == "false"
+
+
+def no_answer_under_another_name(page):
+    b = page.fresh()
+    page.rested()
+    old = b.text("#verdict-class")
+    b.run(SLOW_SERVICE, {"/v1/": 700})
+    b.click("#square")
+    b.set_value("#model", "flowers", "change")
+    assert (b.text("#verdict-class"), b.count("#bars li")) == ("–", 0), b.text("#verdict-class")
+    assert b.run("return document.querySelector('#answer').ariaBusy") == "true"
+    aborted = b.run("return window.requests.map(({ options }) => options.signal.aborted)")
+    assert aborted[0], aborted
+    shown = b.wait(
+        "an answer",
+        "const name = document.querySelector('#verdict-class').textContent;"
+        "return name !== '–' && name",
+    )
+    assert shown in ("iris", "rose", "tulip"), (old, shown)
+    page.rested()
+    assert b.is_hidden("#problem"), b.text("#problem")
+    b.set_value("#model", "homes", "change")
+    b.set_value("#model", "digits", "change")
+    assert b.count("#table-answer tr") == 0
+    page.rested()
+    assert b.count("#bars li") == 10 and page.observed() < 95
+
+
 def keyboard_alone(page):
     b = page.fresh()
     b.run("document.activeElement.blur()")
@@ -144,6 +283,9 @@ def keyboard_alone(page):
         seen.append(b.run(FOCUSED))
     for wanted in ("tab-erase", "canvas", "brush", "drop", "square"):
         assert wanted in seen, (wanted, seen)
+    count = page.answers()
+    b.click("#restore-all")
+    page.settled(count)
     b.focus("#canvas")
     before = page.observed()
     count = page.answers()
@@ -190,7 +332,11 @@ def a_csv_file_is_filled(page):
     b.set_value("#model", "flowers", "change")
     b.click("#tab-fill")
     b.type("#file", page.service.path("flowers.csv"))
-    b.wait("the preview", "return !document.querySelector('#preview').hidden")
+    b.wait_count("#preview table", 1)
+    heads = b.texts("#preview th")
+    assert heads == ["class", "probability", "width", "length", "colour", "species"], heads
+    assert b.text("#preview td") in ("iris", "rose", "tulip"), b.text("#preview td")
+    assert b.text("#preview td:nth-child(2)").endswith(" %"), b.text("#preview td:nth-child(2)")
     lines = download(page, "flowers-filled.csv").splitlines()
     names = "width,length,colour,species,class,p_iris,p_rose,p_tulip,log_likelihood"
     assert lines[0] == names, lines[0]
@@ -205,6 +351,24 @@ def a_csv_file_is_filled(page):
     assert b.count("#preview .filled") == holes, (b.count("#preview .filled"), holes)
     b.run(DROP_BAD_FILE)
     b.wait_text("#problem", "expected a column 'colour'")
+
+
+def records_are_counted(page):
+    b = page.fresh("flowers")
+    b.click("#tab-fill")
+    path = page.service.path("notes.csv")
+    with open(path, "w") as file:
+        file.write("width,length,colour,note\n")
+        file.write('1.5,,red,"a line\nand ""another"" one"\n' * 60)
+    b.type("#file", path)
+    b.wait_count("#preview table", 1)
+    assert b.text("#fill-status").startswith("60 rows in "), b.text("#fill-status")
+    assert (b.count("#preview tbody tr"), b.count("#preview .filled")) == (8, 8)
+    with open(path, "w") as file:
+        file.write("width;length;colour\n1.5;;red\n")
+    b.type("#file", path)
+    b.wait_text("#fill-status", "1 row in ")
+    b.wait_count("#preview .filled", 1)
 
 
 def download(page, name):
@@ -226,13 +390,17 @@ def download(page, name):
 def a_form_for_tables(page):
     b = page.fresh()
     b.set_value("#model", "flowers", "change")
-    b.wait_count("#table-ask input, #table-ask select", 3)
+    b.wait_count("#fields input, #fields select", 3)
     b.wait_count("#bars li", 3)
     count = page.answers()
     b.type("#column-1", "6.9")
     page.settled(count)
     assert b.text("#verdict-class") == "tulip", b.text("#verdict-class")
     assert b.count("#table-answer .filled") == 2
+    belief = b.text("#table-answer td.filled")
+    assert re.fullmatch(r"\d+\.\d+ ± \d\.\d+", belief), belief
+    shares = [float(text.split()[0]) for text in b.texts("#table-answer .bars .percent")]
+    assert b.count("#table-answer .bars") == 1 and abs(sum(shares) - 100) < 0.2, shares
     assert b.text("#tab-erase") == "Predict", b.text("#tab-erase")
     assert b.is_hidden("#warning")
     b.set_value("#column-1", "1e30")
@@ -243,12 +411,94 @@ def a_form_for_tables(page):
     assert b.is_hidden("#warning") and b.count("#bars li") == 0
 
 
+def numbers_have_no_more_digits_than_were_written(page):
+    """With examples, of which the first has no hole; the page leaves one."""
+    options = ("--log", "none", "--examples", "FOLDER/flowers.csv")
+    service = Service(*options, models=("flowers",))
+    try:
+        b = page.browser
+        b.open(service.base)
+        page.rested()
+        fields = b.run("return [0, 1, 2].map((i) => document.querySelector(`#column-${i}`).value)")
+        assert fields == ["", "2", "red"], fields
+        b.click("#examples-strip button:nth-child(2)")
+        page.rested()
+        fields = b.run("return [0, 1].map((i) => document.querySelector(`#column-${i}`).value)")
+        assert fields == ["2.5", "5.1"], fields
+        assert b.text("#table-hint").startswith("Nothing is missing"), b.text("#table-hint")
+        misfits = b.run(MISFITS)
+        assert not misfits, misfits
+    finally:
+        service.close()
+
+
+def numbers_are_rounded_for_people(page):
+    b = page.fresh()
+    calls = {
+        "fixed(-1e-9, 1)": "0.0",
+        "fixed(-0.06, 1)": "−0.1",
+        "shown(2.559999942779541)": "2.56",
+        "shown(1234567.8)": "1234568",
+        "shown(-0.000012345)": "−0.00001234",
+        "withDeviation(3.1034, 0.4213)": "3.10 ± 0.42",
+        "withDeviation(48211.3, 15234.2)": "48211 ± 15234",
+        "withDeviation(2.5, 0)": "2.5",
+        "withDeviation(null, null)": "",
+    }
+    for call, text in calls.items():
+        shown = b.run(f"return import('/elements.js').then((all) => String(all.{call}))")
+        assert shown == text, (call, shown, text)
+
+
+def a_model_without_classes(page):
+    b = page.fresh("homes")
+    assert b.is_hidden("#verdict") and b.count("#bars li") == 0
+    assert b.text("#log-likelihood") == "0.0", b.text("#log-likelihood")
+    count = page.answers()
+    b.type("#column-1", "50")
+    page.settled(count)
+    page.rested()
+    assert b.text("#log-likelihood").startswith("−"), b.text("#log-likelihood")
+    price = b.text("#table-answer td.filled")
+    assert re.fullmatch(r"\d{5} ± \d{3,5}", price), price
+    samples = b.texts("#table-answer tbody tr:first-child td:not(.filled)")
+    assert len(samples) == 4 and all(re.fullmatch(r"\d{4,6}", text) for text in samples), samples
+    b.click("#tab-look")
+    b.wait_count("#samples tbody tr", 5)
+    assert b.texts("#samples th") == ["price", "area", "garden"], b.texts("#samples th")
+    b.click("#tab-fill")
+    b.type("#file", page.service.path("homes.csv"))
+    b.wait_count("#preview table", 1)
+    assert b.texts("#preview th") == ["price", "area", "garden"], b.texts("#preview th")
+
+
+def many_columns_and_classes(page):
+    b = page.fresh("gauges")
+    assert (b.count("#fields input"), b.count("#fields select")) == (199, 1)
+    assert b.count("#bars li") == 12, b.count("#bars li")
+    assert b.text("#bars-rest").startswith("38 other classes: "), b.text("#bars-rest")
+    assert b.count("#table-answer tbody tr") == 200
+    b.type("#find", "_042")
+    assert b.run("return document.querySelectorAll('.field:not([hidden])').length") == 1
+    count = page.answers()
+    b.type("#column-42", "12.5")
+    page.settled(count)
+    assert b.count("#table-answer tbody tr") == 199
+    b.click("#tab-look")
+    b.wait_count("#channels table", 1)
+    b.wait_text("#samples-hint", "The first 24 of 50 classes")
+
+
 def samples_and_channels_of_a_table(page):
     b = page.fresh()
     b.set_value("#model", "flowers", "change")
     b.click("#tab-look")
     b.wait_count("#samples tbody tr", 15)
-    b.wait("channels", "return document.querySelectorAll('#channels figure table').length > 0")
+    b.wait_count("#channels table", 1)
+    heads = b.texts("#channels thead th")
+    assert heads[0] == "column" and re.fullmatch(r"channel \d+\d\d?\.\d %", heads[1]), heads
+    assert b.texts("#channels tbody th") == ["width", "length", "colour"]
+    assert re.fullmatch(r"\w+ \d+ %", b.text("#channels tr:nth-child(3) td"))
     name = b.text("#node-name")
     b.click("#levels label:nth-child(1)")
     b.wait_change("#node-name", name)
@@ -264,13 +514,15 @@ def colours_are_chosen(page):
     b.stroke("#canvas", [(0.3, 0.3), (0.7, 0.7)])
     page.settled(count)
     observed = page.observed()
-    themes = []
+    page.rested()
+    themes, pictures = [], []
     for _ in range(3):
-        count = page.answers()
         b.click("#theme")
-        page.settled(count)
         themes.append((b.text("#theme"), b.run("return document.documentElement.dataset.theme")))
+        pictures.append(b.pictures("#canvas, #mean, #deviation, #draws canvas, #examples canvas"))
         assert page.observed() == observed, "the image being edited stays"
+    light, dark, again = pictures
+    assert light == again and all(a != b for a, b in zip(light, dark, strict=True))
     assert themes == [("☀", "light"), ("☾", "dark"), ("◐", "light")], themes
 
 
@@ -293,37 +545,61 @@ def light_and_dark_on_desk_and_phone(page):
 def every_view_fits(browser, page, name):
     browser.open(page.service.base)
     browser.wait("an answer", "return document.body.dataset.answers > 0")
-    browser.stroke("#canvas", [(0.3, 0.25), (0.65, 0.35), (0.35, 0.5)])
-    browser.set_value("#drop", 20)
-    for view in ("erase", "look", "fill"):
-        browser.click(f"#tab-{view}")
-        time.sleep(0.8)
-        excess = browser.run(
-            "const { scrollWidth, clientWidth } = document.documentElement;"
-            "return scrollWidth - clientWidth"
-        )
-        assert excess <= 0, f"{name}, {view}: {excess} pixels too wide"
-        if page.folder:
-            browser.screenshot(os.path.join(page.folder, f"{name}-{view}.png"))
+    for model in ("digits", "flowers", "gauges", "homes"):
+        browser.click("#tab-erase")
+        browser.set_value("#model", model, "change")
+        if model == "digits":
+            browser.wait_count("#examples button", 40)
+            browser.stroke("#canvas", [(0.3, 0.25), (0.65, 0.35), (0.35, 0.5)])
+            browser.set_value("#drop", 20)
+        for view in ("erase", "look", "fill"):
+            browser.click(f"#tab-{view}")
+            if view == "fill" and model != "digits":
+                browser.type("#file", page.service.path(f"{model}.csv"))
+                browser.wait_count("#preview table", 1)
+            fits(browser, page, f"{name}-{model}-{view}")
+
+
+def fits(browser, page, name):
+    time.sleep(0.8)
+    excess = browser.run(
+        "const { scrollWidth, clientWidth } = document.documentElement;"
+        "return scrollWidth - clientWidth"
+    )
+    assert excess <= 0, f"{name}: {excess} pixels too wide"
+    misfits = browser.run(MISFITS)
+    assert not misfits, f"{name}: {misfits[:6]}"
+    if page.folder:
+        browser.screenshot(os.path.join(page.folder, f"{name}.png"))
 
 
 TESTS = [
+    the_page_opens_with_a_hole,
     erasing_everything_leaves_the_prior,
     a_stroke_is_restored_by_another,
     drawn_digits_are_recognised,
     squares_and_random_missing_pixels,
     time_from_stroke_to_bars,
+    samples_wait_until_the_hand_rests,
+    samples_of_an_old_row_are_abandoned,
+    a_slow_mean_waits_until_the_hand_rests,
+    no_answer_under_another_name,
     keyboard_alone,
     samples_and_channels,
     a_csv_file_is_filled,
+    records_are_counted,
     a_form_for_tables,
+    numbers_have_no_more_digits_than_were_written,
+    numbers_are_rounded_for_people,
+    a_model_without_classes,
+    many_columns_and_classes,
     samples_and_channels_of_a_table,
     colours_are_chosen,
     light_and_dark_on_desk_and_phone,
 ]
 
 if __name__ == "__main__":
-    service = Service("--log", "none")
+    service = Service("--log", "none", models=("digits", "flowers", "gauges", "homes"))
     page = Page(service, sys.argv[1] if len(sys.argv) > 1 else None)
     try:
         failed = run(TESTS, page)

@@ -31,20 +31,50 @@ def flowers(rows):
     return "\n".join(lines) + "\n"
 
 
+def gauges(rows):
+    """All that is hard to show: 200 columns and 50 classes, all with names of 50 characters."""
+    names = [f"average_daily_household_consumption_kilowatthour_{i:03}" for i in range(199)]
+    lines = [",".join([*names, "a long name of a category of fifty characters size", "town"])]
+    for i in range(rows):
+        cells = [f"{(i % 50) + (i * j % 97) / 10:.2f}" for j in range(199)]
+        kind = f"a category with a name of about fifty letters no {i % 6}"
+        town = f"Llanfairpwllgwyngyllgogerychwyrndrobwllllanty-{i % 50:03}"
+        lines.append(",".join([*cells, kind, town]))
+    return "\n".join(lines) + "\n"
+
+
+def homes(rows):
+    """A table without classes; its price needs five digits."""
+    lines = ["price,area,garden"]
+    for i in range(rows):
+        area = 40 + i * 7 % 90
+        lines.append(f"{900 * area + i * 13 % 500},{area},{'yes' if area > 80 else 'no'}")
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"flowers": flowers(150), "gauges": gauges(400), "homes": homes(150)}
+TRAIN = {
+    "flowers": ("--target", "species", "--steps", 200),
+    "gauges": ("--target", "town", "--steps", 20),
+    "homes": ("--steps", 100),
+    "digits": ("--steps", 250),
+}
+
+
 class Service:
-    """Two models, of digits and of flowers, each trained for a few seconds."""
+    """Models of digits and of tables, each trained for a few seconds."""
 
     def __init__(self, *options, models=("digits", "flowers")):
         self.folder = tempfile.TemporaryDirectory()
         path = self.path
-        with open(path("flowers.csv"), "w") as file:
-            file.write(flowers(150))
-        if "flowers" in models:
-            data = ("--data", path("flowers.csv"), "--target", "species")
-            sumout("train", *data, "--out", path("flowers.sumout"), "--steps", 200)
-        if "digits" in models:
-            sumout("train", "--data", "digits", "--out", path("digits.sumout"), "--steps", 250)
+        for name, text in TABLES.items():
+            with open(path(f"{name}.csv"), "w") as file:
+                file.write(text)
+        for name in models:
+            data = path(f"{name}.csv") if name in TABLES else name
+            sumout("train", "--data", data, "--out", path(f"{name}.sumout"), *TRAIN[name])
         files = [path(f"{name}.sumout") for name in models]
+        options = [option.replace("FOLDER", self.folder.name) for option in options]
         command = [PROGRAM, "serve", *files, "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
