@@ -159,7 +159,8 @@ fn a_full_disk_at_a_checkpoint() {
     let folder = folder();
     let link = folder.path("a.checkpoint.sumout");
     std::os::unix::fs::symlink("/dev/full", link).unwrap();
-    let train = "train --data flowers.csv --target species --steps 5 --trees 1 --checkpoint-every 2 --out";
+    let train =
+        "train --data flowers.csv --target species --steps 5 --trees 1 --checkpoint-every 2 --out";
     let run = folder.run(&format!("{train} a.sumout"));
     assert_eq!(run.code, 0, "{}", run.stderr);
     let warned = |step| {

@@ -229,7 +229,8 @@ impl Fit {
         } else {
             None
         };
-        let (finish, search) = (self.finish(clusters), self.search(&candidates, &data)?);
+        let finish = clusters.map_or(Finish::Trees, Finish::Clusters);
+        let search = self.search(&candidates, &data)?;
         let first = candidates.into_iter().next();
         let mut chosen = first.ok_or(Error::Empty { what: "candidate" })?;
         if let Some(steps) = self.given_steps() {
@@ -410,15 +411,6 @@ impl Fit {
             settings: tables::settings(kinds, values),
             scaling: tables::standardise(kinds, values),
         })
-    }
-
-    /// What comes after the trees.
-    fn finish(&self, clusters: Option<LeafStart>) -> Finish {
-        let generative = self.changes.get("generative").and_then(Value::as_f64);
-        match clusters {
-            Some(leaves) => Finish::Clusters { leaves, generative },
-            None => Finish::Trees,
-        }
     }
 }
 

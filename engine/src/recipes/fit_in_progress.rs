@@ -23,10 +23,7 @@ pub(crate) enum Finish {
     /// Nothing.
     Trees,
     /// Clusters of the classes stand beside the trees, and all are trained on together.
-    Clusters {
-        leaves: LeafStart,
-        generative: Option<f64>, // in place of the usual one
-    },
+    Clusters(LeafStart),
     /// There were no trees: a model is trained on.
     Model,
 }
@@ -320,14 +317,10 @@ impl<'a> Fitting<'a> {
         match &self.finish {
             Finish::Trees => None,
             Finish::Model => Some(self.chosen.settings.clone()),
-            Finish::Clusters { leaves, generative } => {
-                let usual = tables::finish(&self.chosen.settings, *leaves);
-                Some(Settings {
-                    seed: self.chosen.settings.seed + self.trees as u64,
-                    generative: generative.unwrap_or(usual.generative),
-                    ..usual
-                })
-            }
+            Finish::Clusters(leaves) => Some(Settings {
+                seed: self.chosen.settings.seed + self.trees as u64,
+                ..tables::finish(&self.chosen.settings, *leaves)
+            }),
         }
     }
 
@@ -385,8 +378,7 @@ impl<'a> Fitting<'a> {
     /// The run of trees and clusters together.
     fn all_together(&self) -> Result<Trainer<'a>> {
         let mut trees = Model::mixture(self.models.clone())?;
-        let (Finish::Clusters { leaves, .. }, Some(settings)) = (&self.finish, self.together())
-        else {
+        let (Finish::Clusters(leaves), Some(settings)) = (&self.finish, self.together()) else {
             return Err(Error::Settings("nothing to train on together".into()));
         };
         trees.about.training.set("clusters", leaves);

@@ -133,12 +133,14 @@ pub fn clusters(kinds: &[Kind], values: &[f32]) -> Option<LeafStart> {
 /// Chosen where the [`clusters`] were, among some 50 settings, after better densities had gained less. It gains 0.6 on
 /// held-out rows of digits with nine in ten numbers missing and 0.5 with three in four, 0.4 on wine's and breast
 /// cancer's, 0.3 on MNIST images made to look like digits, and nothing on waveforms, made-up clusters and iris. Faster
-/// rates lose where little is missing; larger batches gain 0.1 more and take three times as long.
+/// rates lose where little is missing; larger batches gain 0.1 more and take three times as long. The generative weight
+/// stays: without it (β = 0) posteriors are too sure of themselves. On twelve tables of KEEL, two splits each, β = 0.1 has
+/// a lower log-loss on complete rows where it matters (vehicle .60 instead of .76, libras .77 and .84, led7digit 1.07 and
+/// 1.21, vowel .46 and .48; elsewhere level within .01) and gains up to 1.1 points of accuracy.
 pub fn finish(trees: &Settings, clusters: LeafStart) -> Settings {
     Settings {
         steps: trees.steps.div_ceil(8),
         rate: trees.rate / 8.0,
-        generative: 0.0,
         drop_inputs: (1.8 * trees.drop_inputs).min(0.9),
         drop_varied: false,
         leaves: LeafStart {
@@ -284,7 +286,7 @@ mod tests {
         );
         assert_eq!(
             (last.generative, last.leaves.floor, last.penalty),
-            (0.0, 0.02, trees.penalty)
+            (trees.generative, 0.02, trees.penalty)
         );
         let whole = Settings {
             steps: 1,
