@@ -70,6 +70,7 @@ pub fn table(source: &TableSource, options: &ReadOptions, model: &Layout) -> Res
         target: chosen.target,
         ignored: chosen.ignored,
         kept,
+        findings: Vec::new(),
         columns: named_columns(model, &chosen.columns),
         na: options.na.iter().chain(&model.na).cloned().collect(),
         no_default_na: columns_of(&options.no_default_na, &names).or(&model.no_default_na),
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn json_lines_are_the_same_table() {
-        let lines = "{\"age\":3,\"kind\":\"cat\",\"class\":\"b\"}\n{\"kind\":\"dog\",\"class\":\"a\"}\n{\"age\":1.5}\n";
+        let lines = "{\"age\":3,\"kind\":\"cat\",\"class\":\"b\"}\n{\"kind\":\"dog\",\"class\":\"a\"}\n{\"age\":1.5,\"kind\":\"NA\"}\n";
         let (csv, json) = (
             read(PETS, &target("class")).unwrap(),
             read(lines, &target("class")).unwrap(),
@@ -394,7 +395,7 @@ mod tests {
         );
         assert_eq!(
             says("a\n1\n2\n\"3,5\"\n", &any),
-            "a.csv line 4, column 'a': expected a number, as in 2 other cells, got '3,5'"
+            "a.csv line 4, column 'a': expected numbers such as 1065.5, got '3,5'"
         );
         assert_eq!(
             says("a\nx\ny\n7\n", &any),

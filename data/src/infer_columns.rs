@@ -52,15 +52,15 @@ impl Counted {
 struct OtherNumbers {
     /// In each of the other notations.
     notations: [Counted; OTHERS.len()],
-    /// The text that can be read in the fewest of them, and in how many.
-    clearest: Option<(usize, String)>,
+    /// The cell that can be read in the fewest of them, and in how many.
+    clearest: Option<(usize, FirstCell)>,
     signs: Counted,
     dates: Counted,
     leading_zeros: Counted,
 }
 
 impl OtherNumbers {
-    fn note(&mut self, text: &str, is_number: bool) {
+    fn note(&mut self, at: At, text: &str, is_number: bool) {
         self.leading_zeros.note(text, has_leading_zero(text));
         if is_number {
             return;
@@ -78,7 +78,8 @@ impl OtherNumbers {
                 .as_ref()
                 .is_none_or(|(least, _)| count < *least)
         {
-            self.clearest = Some((count, text.to_owned()));
+            let text = text.to_owned();
+            self.clearest = Some((count, FirstCell { at, text }));
         }
     }
 }
@@ -107,7 +108,7 @@ impl Seen {
             (&mut self.texts, &mut self.first_text)
         };
         *count += 1;
-        self.other_numbers.note(&name, is_number);
+        self.other_numbers.note(at, &name, is_number);
         first.get_or_insert_with(|| FirstCell {
             at,
             text: name.clone(),
@@ -174,12 +175,17 @@ impl Seen {
         ) else {
             return Ok(());
         };
-        let expected = "numbers such as 1065.5";
-        Err(Error::unexpected(
-            ErrorKind::OtherNotation,
-            expected,
-            example,
-        ))
+        let kind = ErrorKind::OtherNotation;
+        let error = Error::unexpected(kind, "numbers such as 1065.5", &example.text);
+        // One cell among numbers has a place; a column of such cells has none.
+        Err(if self.numbers >= self.texts {
+            error.at(Place {
+                file: "",
+                at: example.at,
+            })
+        } else {
+            error
+        })
     }
 
     /// Numbers and dates that are read as words.

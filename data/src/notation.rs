@@ -157,7 +157,7 @@ mod tests {
             ("-1,234,567.5", "-1234567.5"),
             ("1,06", "as it is"),
             ("1065,123", "as it is"),
-            ("3.5", "as it is"),
+            ("3.5", "3.5"),
         ] {
             assert_eq!(read('.', Some(','), text), expected, "{text}");
         }
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn notations_are_recognised() {
         let of = |text| notations_of(text).map(u8::from);
-        assert_eq!(of("3,5"), [1, 0, 0, 0, 0]);
-        assert_eq!(of("1,065"), [1, 1, 0, 0, 0]);
+        assert_eq!(of("3,5"), [1, 0, 1, 0, 1]);
+        assert_eq!(of("1,065"), [1, 1, 1, 0, 1]);
         assert_eq!(of("1.065,5"), [0, 0, 1, 0, 0]);
         assert_eq!(of("1 065"), [0, 0, 0, 1, 1]);
         assert_eq!(of("3.5"), [0; 5]);

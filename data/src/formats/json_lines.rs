@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(names(input(text)).unwrap(), ["b", "a", "c"]);
         assert_eq!(
             cells("[1, null]\n[2.5, \"NA\"]", &["b", "a"]).unwrap(),
-            [["—", "1"], ["—", "2.5"]]
+            [["—", "1"], ["NA", "2.5"]]
         );
         assert_eq!(names(input("[1, 2]\n[3, 4]")).unwrap(), ["x0", "x1"]);
     }
