@@ -551,3 +551,33 @@ fn other_notations_and_encodings() {
     shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal , --thousands ,"));
     insta::assert_snapshot!(shown);
 }
+
+/// Names with line breaks and signs that steer a terminal are shown as text.
+#[test]
+fn names_that_would_steer_a_terminal() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},w{i},{}\n", i % 7, ["\"a\nb\"", "\u{1b}[31mc"][i % 2]);
+    let rows: String = (0..40).map(row).collect();
+    folder.write("a.csv", &format!("\"x\ny\",\"i\nd\",k\u{1b}[2J\n{rows}"));
+    let run = folder.run("train --data a.csv --steps 3 --out m.sumout");
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains(r"column 'i\nd' looks like"),
+        "{}",
+        run.stderr
+    );
+    let target = "train --data a.csv --steps 3 --out m.sumout --target k\u{1b}[2J";
+    assert_eq!(folder.run(target).code, 0);
+    let shown = folder.run("inspect m.sumout").stdout;
+    assert!(
+        !shown.contains('\u{1b}') && shown.contains(r"x\ny"),
+        "{shown}"
+    );
+    let printed = folder
+        .run("evaluate m.sumout --data a.csv --per-class")
+        .stdout;
+    assert!(
+        !printed.contains('\u{1b}') && printed.contains(r"a\nb"),
+        "{printed}"
+    );
+}

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A file being written. Dropped before [`Staged::commit`] it leaves nothing behind.
 #[derive(Debug)]
@@ -61,15 +62,19 @@ impl Staged {
             });
         }
         let beside = path_beside(path, &target)?;
+        remove_abandoned(&beside);
         unfinished_files::begun(&beside);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(true);
         match options.open(&beside) {
-            Ok(file) => Ok(Self {
-                target,
-                beside: Some(beside),
-                file,
-            }),
+            Ok(file) => {
+                let _ = file.try_lock(); // says that it is in use, where the system has locks
+                Ok(Self {
+                    target,
+                    beside: Some(beside),
+                    file,
+                })
+            }
             Err(error) => {
                 unfinished_files::ended(&beside);
                 Err(fails(error))
@@ -118,6 +123,39 @@ fn path_beside(path: &Path, target: &Path) -> Result<PathBuf> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let (name, process) = (name.to_string_lossy(), std::process::id());
     Ok(folder.join(format!(".{name}.{process}-{number}.part")))
+}
+
+/// Removes files beside the same target that nobody writes any more: their programs were killed.
+fn remove_abandoned(beside: &Path) {
+    let (Some(folder), Some(name)) = (beside.parent(), beside.file_name()) else {
+        return;
+    };
+    let name = name.to_string_lossy();
+    let Some(stem) = name
+        .strip_suffix(".part")
+        .and_then(|name| name.rsplit_once('.'))
+    else {
+        return;
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        let middle = other
+            .strip_prefix(stem.0)
+            .and_then(|rest| rest.strip_suffix(".part"));
+        let is_ours = |c: char| c.is_ascii_digit() || c == '-' || c == '.';
+        if middle.is_some_and(|middle| middle.chars().all(is_ours)) && is_abandoned(&entry.path()) {
+            let _ = fs::remove_file(entry.path()); // nothing depends on it
+        }
+    }
+}
+
+/// Whether a file has not been written to for a minute and nobody holds its lock.
+fn is_abandoned(path: &Path) -> bool {
+    const QUIET: Duration = Duration::from_secs(60);
+    let modified = fs::metadata(path).and_then(|about| about.modified());
+    let age = modified.ok().and_then(|time| time.elapsed().ok());
+    let file = File::options().write(true).open(path);
+    age.is_some_and(|age| age > QUIET) && file.is_ok_and(|file| file.try_lock().is_ok())
 }
 
 impl Drop for Staged {
@@ -178,6 +216,31 @@ mod tests {
             (fs::read(&path).unwrap(), names(folder.path())),
             (b"new".to_vec(), vec!["out.csv".to_owned()])
         );
+    }
+
+    #[test]
+    fn what_a_killed_program_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, age: u64| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            let then = std::time::SystemTime::now() - Duration::from_secs(age);
+            file.set_modified(then).unwrap();
+            file
+        };
+        drop(of(".a.csv.7-0.part", 3600));
+        drop(of(".a.csv.8-0.part", 5));
+        drop(of(".b.csv.7-0.part", 3600));
+        drop(of(".a.csv.old.7-0.part", 3600));
+        let in_use = of(".a.csv.9-0.part", 3600);
+        in_use.lock().unwrap();
+        drop(Staged::create(&folder.path().join("a.csv")).unwrap());
+        let left = [
+            ".a.csv.8-0.part",
+            ".a.csv.9-0.part",
+            ".a.csv.old.7-0.part",
+            ".b.csv.7-0.part",
+        ];
+        assert_eq!(names(folder.path()), left);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `sumout inspect`: the contents of a model file or of a preset.
 
-use crate::terminal::user_error::user_error;
+use crate::terminal::user_error::{one_line, user_error};
 use anyhow::Result;
 use serde_json::Value;
 use std::io::Write;
@@ -55,7 +55,7 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
             writeln!(
                 out,
                 "  {:<20} {:.4}",
-                model.class_name(class),
+                one_line(&model.class_name(class)),
                 log_prior.exp()
             )?;
         }
@@ -73,8 +73,8 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
 /// The columns of a table, and the order in which the tree joins them.
 fn columns(model: &Model, out: &mut impl Write) -> Result<()> {
     let name = |column: usize| {
-        let name = model.about.columns.get(column).cloned();
-        name.unwrap_or_else(|| format!("x{column}"))
+        let name = model.about.columns.get(column);
+        name.map_or_else(|| format!("x{column}"), |name| one_line(name))
     };
     writeln!(out, "\ncolumns")?;
     for (column, kind) in model.structure.kinds.iter().enumerate() {
@@ -91,7 +91,7 @@ fn columns(model: &Model, out: &mut impl Write) -> Result<()> {
 /// The values of a column in words.
 fn describe_column(model: &Model, column: usize, kind: &Kind) -> String {
     match (kind, model.about.categories.get(column)) {
-        (_, Some(names)) if !names.is_empty() => some_of(names),
+        (_, Some(names)) if !names.is_empty() => one_line(&some_of(names)),
         (Kind::Gaussian, _) => {
             let mean = model.scaling.invert(column, 0.0);
             let unit = 1.0 / model.scaling.scale_of(column);
@@ -166,6 +166,6 @@ fn plain(value: &Value) -> String {
             let parts: Vec<String> = all.iter().map(pair).collect();
             format!("{{ {} }}", parts.join(", "))
         }
-        other => other.to_string(),
+        other => one_line(&other.to_string()),
     }
 }

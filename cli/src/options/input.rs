@@ -2,7 +2,7 @@
 
 use crate::options::text::TextArgs;
 use crate::terminal::hints::warning;
-use crate::terminal::user_error::{user_error, warn};
+use crate::terminal::user_error::{one_line, user_error, warn};
 use anyhow::Result;
 use clap::ValueEnum;
 use std::io::Write;
@@ -320,7 +320,8 @@ pub fn warn_of_findings(layout: &Layout) {
 /// Prints which columns of the data are left out; write errors are ignored.
 pub fn say_ignored(layout: &Layout) {
     if !layout.ignored.is_empty() {
-        let _ = writeln!(std::io::stderr(), "not used: {}", some_of(&layout.ignored));
+        let ignored = one_line(&some_of(&layout.ignored));
+        let _ = writeln!(std::io::stderr(), "not used: {ignored}");
     }
 }
 

@@ -4,6 +4,7 @@
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 use sumout::Settings;
 use sumout::training::Loss;
 use sumout::training::Progress;
@@ -37,6 +38,8 @@ pub struct StepReporter {
     generative: f64,
     every: usize,
     since: Loss,
+    started: Instant,
+    first: usize, // steps that were done before
 }
 
 impl StepReporter {
@@ -52,6 +55,8 @@ impl StepReporter {
             generative: settings.generative,
             every: settings.steps.div_ceil(LINES),
             since: Loss::default(),
+            started: Instant::now(),
+            first: done,
         }
     }
 
@@ -67,12 +72,22 @@ impl StepReporter {
             let loss = describe(&self.since, self.generative);
             self.line(&format!("step {step:>6} of {steps}  {loss}"), out)?;
             self.since = Loss::default();
+            self.say_time_left(step - self.first, steps - step);
         }
         if let Some(validation) = &progress.validation {
             let loss = describe(validation, self.generative);
             self.line(&format!("validation {:>10}  {loss}", ""), out)?;
         }
         Ok(())
+    }
+
+    /// The time left on standard error, where there is no bar to show it. Not with the lines: those are the same for the
+    /// same seed.
+    fn say_time_left(&self, done: usize, to_do: usize) {
+        let words = time_left(self.started.elapsed(), done, to_do);
+        if let Some(words) = words.filter(|_| self.bar.is_hidden()) {
+            let _ = writeln!(io::stderr(), "time left {words}");
+        }
     }
 
     /// A line above the bar.
@@ -92,6 +107,18 @@ impl StepReporter {
     }
 }
 
+/// How long the steps that are left will take, in words; nothing if that is soon, or if it is too early to say.
+fn time_left(elapsed: Duration, done: usize, to_do: usize) -> Option<String> {
+    const SHORT: f64 = 10.0; // seconds
+    let elapsed = elapsed.as_secs_f64();
+    let left = elapsed / done.max(1) as f64 * to_do as f64;
+    (elapsed + left > SHORT && to_do > 0).then(|| match left.round() as u64 {
+        seconds @ 0..100 => format!("{seconds} s"),
+        seconds @ 100..6000 => format!("{} min", (seconds + 30) / 60),
+        seconds => format!("{:.1} h", seconds as f64 / 3600.0),
+    })
+}
+
 /// A live bar on standard error.
 pub fn bar(length: usize, style: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(style);
@@ -106,4 +133,19 @@ fn describe(loss: &Loss, generative: f64) -> String {
         _ => format!("  accuracy {:.4}", loss.accuracy()),
     };
     format!("loss {:.4}{accuracy}", loss.objective(generative))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_in_words() {
+        let after = |seconds, done, to_do| time_left(Duration::from_secs(seconds), done, to_do);
+        assert_eq!(after(1, 10, 40), None, "it takes five seconds in all");
+        assert_eq!(after(10, 10, 90).unwrap(), "90 s");
+        assert_eq!(after(10, 10, 290).unwrap(), "5 min");
+        assert_eq!(after(100, 10, 720).unwrap(), "2.0 h");
+        assert_eq!(after(100, 10, 0), None);
+    }
 }

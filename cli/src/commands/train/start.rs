@@ -7,7 +7,7 @@ use crate::commands::train::training_data::{
 };
 use crate::options::input::say_ignored;
 use crate::terminal::hints::warning;
-use crate::terminal::user_error::{user_error, warn};
+use crate::terminal::user_error::{one_line, user_error, warn};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
@@ -173,7 +173,7 @@ fn notes(data: &TrainingData) -> Notes {
 pub fn print_start(out: &mut impl Write, trainer: &Trainer<'_>, data: &TrainingData) -> Result<()> {
     writeln!(out, "data       {}", describe(&data.table))?;
     if let Some(labels) = describe_labels(&data.table) {
-        writeln!(out, "labels     {labels}")?;
+        writeln!(out, "labels     {}", one_line(&labels))?;
     }
     if let Some(validation) = &data.validation {
         writeln!(out, "validation {}", describe(validation))?;
