@@ -1,6 +1,7 @@
 """Columns of arrays and data frames as float32, and back.
 
-Numbers stay as they are, categories become codes from 0, NaN is missing.
+Numbers stay as they are, dates become days (sumout.dates), categories become codes from 0, NaN is
+missing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from sumout.dates import (
+    are_dates,
+    date_of_days,
+    date_of_days_like,
+    days_of_series,
+    days_of_value,
+    is_date,
+)
 from sumout.names import categories_of, is_hole, name_of
 
 
@@ -120,7 +129,7 @@ class Columns:
             if known is not None and len(known) == 0:
                 continue  # nothing was observed in fitting
             cells = frame.get_column(frame.columns[j])
-            values, holes = filled_values(cells.to_list(), filled[:, j], known)
+            values, holes = filled_values(cells, filled[:, j], known)
             if holes:
                 dtype = filled_dtype(cells, known)
                 column = nw.new_series(cells.name, values, dtype, backend=frame.implementation)
@@ -182,10 +191,10 @@ def categorical_mask(frame: nw.DataFrame | None, width: int, features: Any) -> n
 
 
 def is_categorical(cells: nw.Series) -> bool:
-    """Whether a column can only be categories. Objects may be numbers, if all of them are."""
+    """Whether a column can only be categories. Objects may be numbers or dates, if all are."""
     if cells.dtype == nw.Object:
         values = [value for value in cells.to_list() if not is_hole(value)]
-        return not values or not all(is_number(value) for value in values)
+        return not values or not (all(map(is_number, values)) or all(map(is_date, values)))
     return cells.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
 
 
@@ -214,9 +223,24 @@ def as_floats(cells: Any) -> np.ndarray:
     """Numbers of a frame as float64, NaN for what is missing; of an array as they are."""
     if not isinstance(cells, nw.Series):
         return cells
-    if cells.dtype == nw.Object:
-        return np.array([np.nan if is_hole(value) else float(value) for value in cells.to_list()])
-    return cells.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    if are_dates(cells):
+        return days_of_series(cells)
+    try:
+        if cells.dtype == nw.Object:
+            return np.array([as_float(value) for value in cells.to_list()])
+        return cells.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    except Exception as error:  # every library of frames has its own
+        raise TypeError(
+            f"column {cells.name!r}: expected numbers, dates or categories, got {cells.dtype}: "
+            f"{error}"
+        ) from None
+
+
+def as_float(value: Any) -> float:
+    """A number or a date, NaN for what is missing."""
+    if is_hole(value):
+        return np.nan
+    return days_of_value(value) if is_date(value) else float(value)
 
 
 def distinct(cells: Any) -> np.ndarray:
@@ -249,20 +273,36 @@ def category_codes(cells: Any, known: np.ndarray) -> list[float]:
 
 
 def filled_values(
-    values: list, filled: np.ndarray, known: np.ndarray | None
+    cells: nw.Series, filled: np.ndarray, known: np.ndarray | None
 ) -> tuple[list, list[int]]:
     """The cells with holes filled from codes (n), and the rows of the holes."""
+    values = cells.to_list()
+    like = first_date(cells)
     holes = [i for i, value in enumerate(values) if is_hole(value)]
     as_text = known is not None and any(isinstance(value, str) for value in values)
     for i in holes:
-        value = float(filled[i]) if known is None else known[int(filled[i])]
+        if known is not None:
+            value = known[int(filled[i])]
+        elif are_dates(cells):
+            value = date_of_days(float(filled[i]), cells)
+        elif like is not None:
+            value = date_of_days_like(float(filled[i]), like)
+        else:
+            value = float(filled[i])
         values[i] = name_of(value) if as_text else value
     return values, holes
 
 
+def first_date(cells: nw.Series) -> Any:
+    """The first date in a column of objects."""
+    values = cells.to_list() if cells.dtype == nw.Object else []
+    return next((value for value in values if not is_hole(value) and is_date(value)), None)
+
+
 def filled_dtype(cells: nw.Series, known: np.ndarray | None) -> Any:
     if known is None:
-        return nw.Float64
+        dates = are_dates(cells) or first_date(cells) is not None
+        return cells.dtype if dates else nw.Float64
     if known.dtype == object and cells.dtype.is_numeric():
         return None  # a column of text in which all cells are missing
     return cells.dtype

@@ -12,8 +12,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sumout import _engine
-from sumout.columns import Columns, as_frame
+from sumout.columns import Columns, as_frame, is_number
+from sumout.dates import days_of_array
 from sumout.files import write_atomically
+from sumout.names import is_hole
 from sumout.parameters import Parameters, random_seed
 from sumout.progress import Bar
 from sumout.training_set import training_set
@@ -72,9 +74,15 @@ class TMM(Parameters):
 
     def _numeric(self, X: Any, reset: bool) -> np.ndarray:
         """Arrays of numbers."""
-        return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
-        )
+        try:
+            return validate_data(
+                self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan"
+            )
+        except TypeError as error:
+            column = odd_column(X)
+            if column is None:
+                raise
+            raise TypeError(f"column {column}: expected numbers: {error}") from None
 
     def _cells(self, X: Any, reset: bool) -> Any:
         """Frames, and arrays with categories in them."""
@@ -94,12 +102,14 @@ class TMM(Parameters):
         return self._columns.encode(X)
 
     def _flat(self, X: Any) -> Any:
-        """Images (n, height, width[, channels]) as rows; masked cells are missing."""
+        """Images (n, height, width[, channels]) as rows; masked cells are missing, dates days."""
         if isinstance(X, np.ma.MaskedArray):
             if X.dtype.kind in "OUS":
                 X = X.astype(object).filled(None)
             else:
                 X = X.astype(np.float64).filled(np.nan)
+        if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+            X = days_of_array(X)
         if (
             self.image_shape is not None
             and getattr(X, "ndim", 2) > 2
@@ -182,7 +192,7 @@ class TMM(Parameters):
         self._keep(model)
 
     def _on_progress(self) -> Bar | None:
-        return Bar() if self.verbose else None
+        return Bar(self.steps) if self.verbose else None
 
     def _keep(self, model: _engine.Model) -> None:
         self.model_ = model
@@ -306,6 +316,15 @@ class TMM(Parameters):
         self._class_counts = (np.exp(model.log_prior) * rows).tolist()
         self._keep(model)
         return self
+
+
+def odd_column(X: Any) -> int | None:
+    """The first column of an array or list that has a cell which is no number."""
+    cells = np.asarray(X, dtype=object)
+    for column in range(cells.shape[1] if cells.ndim == 2 else 0):
+        if not all(is_hole(cell) or is_number(cell) for cell in cells[:, column]):
+            return column
+    return None
 
 
 def checked_count(n: Any, width: int) -> int:

@@ -14,6 +14,9 @@ from sklearn.utils import check_random_state
 # More threads than any machine can use, but not so many that starting them fails.
 MAX_THREADS = 1024
 
+# Parameters that are whole numbers.
+COUNTS = ("components", "channels", "trees", "steps", "batch")
+
 # In the docstring of an estimator, this line stands for the parameters below.
 SHARED = "(and those of every estimator: see sumout.parameters.Parameters)"
 
@@ -31,7 +34,8 @@ class Parameters(BaseEstimator):
         (height, width) or (height, width, channels) where rows are images, None for a table.
     categorical_features : 'from_dtype', None or array-like, default='from_dtype'
         The columns that hold categories: a mask, or numbers or names of columns. Columns of a
-        data frame that hold categories, text or booleans are categorical in any case.
+        data frame that hold categories, text or booleans are categorical in any case. Dates are
+        numbers: days since 1970-01-01 UTC.
     components : int, default=None
         Number of densities at every leaf. None, here and below, is chosen to suit the data.
     channels : int, default=None
@@ -39,7 +43,7 @@ class Parameters(BaseEstimator):
     trees : int, default=None
         Number of trees that are trained separately and then joined under one root.
     steps : int, default=None
-        Number of training steps.
+        Number of training steps of every tree; the progress bar counts to it.
     batch : int, default=None
         Rows per training step.
     rate : float, default=None
@@ -76,10 +80,12 @@ class Parameters(BaseEstimator):
     def _given(self, *names: str) -> dict:
         """The parameters of these names that are not None, without types of NumPy."""
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in given.items()
-        }
+        for name, value in given.items():
+            if isinstance(value, np.generic):
+                given[name] = value = value.item()
+            if name in COUNTS and (type(value) is not int or value < 1):
+                raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
+        return given
 
     def _seed(self) -> int:
         return random_seed(self.random_state)

@@ -10,9 +10,14 @@ SECONDS_BETWEEN = 0.25
 
 
 class Bar:
-    """A callback that draws on standard error, at most four times per second."""
+    """A callback that draws on standard error, at most four times per second.
 
-    def __init__(self) -> None:
+    It counts to the number of steps that the user gave, if there is one. The engine counts the
+    steps of all trees; they are scaled.
+    """
+
+    def __init__(self, given: int | None = None) -> None:
+        self.given = given
         self.started = self.drawn = time.monotonic()
 
     def __call__(self, step: int, steps: int, objective: float) -> None:
@@ -23,6 +28,7 @@ class Bar:
         done = step * WIDTH // steps
         bar = f"[{'#' * done}{'.' * (WIDTH - done)}]"
         left = (now - self.started) * (steps - step) / step
-        line = f"{bar} {step}/{steps} steps, objective {objective:.4f}, {left:.0f} s left"
+        count, of = (step, steps) if self.given is None else (step * self.given // steps, self.given)
+        line = f"{bar} {count}/{of} steps, objective {objective:.4f}, {left:.0f} s left"
         end = "\n" if step == steps else ""
         print(f"\r{line:<78}", end=end, file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@ import doctest
 import inspect
 import re
 
+import pandas as pd
 import pytest
 
 import sumout
@@ -34,6 +35,14 @@ def test_classes(estimator):
     assert sorted(documented) == sorted(inspect.signature(estimator).parameters)
     assert "model_" in entries(text, "Attributes")
     assert {name for name, _ in public_methods(estimator)} <= set(entries(text, "Methods"))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_attributes(estimator):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [2.0, 1.0, 4.0, 3.0]})
+    fitted = estimator(steps=2).fit(frame, [0, 1, 0, 1])
+    learned = {name for name in vars(fitted) if name.endswith("_") and not name.startswith("_")}
+    assert learned == set(entries(inspect.getdoc(estimator), "Attributes"))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -106,3 +106,54 @@ def test_the_imputer_in_float32_and_as_a_frame():
     assert imputer.transform(X).dtype == np.float32
     shown = imputer.set_output(transform="pandas").transform(X)
     assert list(shown.columns) == ["x0", "x1", "x2"] and not shown.isna().any().any()
+
+
+def dated(kind, rows=200):
+    """Days of 2024 with holes, and a column that follows them, in one of several types."""
+    random = np.random.RandomState(0)
+    start = pd.Timestamp("2024-01-01")
+    hours = random.randint(24 * 100, size=rows)
+    days = pd.Series(start + pd.to_timedelta(hours, unit="h"))
+    late = hours / 24 + random.normal(size=rows)
+    days[::5] = pd.NaT
+    if kind == "zone":
+        days = days.dt.tz_localize("Europe/Berlin")
+    if kind == "span":
+        days = days - start
+    if kind == "objects":
+        days = pd.Series([None if pd.isna(day) else day.date() for day in days], dtype=object)
+    frame = pd.DataFrame({"day": days, "late": late})
+    return pl.from_pandas(frame) if kind == "polars" else frame
+
+
+@pytest.mark.parametrize("kind", ["dates", "zone", "span", "objects", "polars"])
+def test_dates_are_days(kind):
+    frame = dated(kind)
+    model = TMMDensity(steps=150, random_state=0).fit(frame)
+    assert model.model_.categories == [0, 0]
+    filled = model.impute(frame)
+    assert filled["day"].dtype == frame["day"].dtype
+    before, after = frame["day"].to_list(), filled["day"].to_list()
+    kept = [(a, b) for a, b in zip(before, after, strict=True) if not pd.isna(a)]
+    assert len(kept) == 160 and all(a == b for a, b in kept)
+    assert not any(pd.isna(day) for day in after)
+    days = model.sample(500, random_state=0)[:, 0]
+    usual = (0, 100) if kind == "span" else (19723, 19823)  # 2024-01-01 is day 19723
+    assert ((days > usual[0] - 30) & (days < usual[1] + 30)).mean() > 0.99
+    assert type(after[0]) is type(after[1])
+
+
+def test_arrays_of_dates_are_days():
+    days = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]")[:, None]
+    a = TMMDensity(steps=20, random_state=0).fit(days).score_samples(days)
+    numbers = np.arange(19723.0, 19783.0)[:, None]
+    assert (a == TMMDensity(steps=20, random_state=0).fit(numbers).score_samples(numbers)).all()
+
+
+def test_columns_that_cannot_be_numbers_are_named():
+    rows = pl.DataFrame({"x": [1.0, 2.0], "list": [[1], [2]]})
+    with pytest.raises(TypeError, match="column 'list': expected numbers, dates or categories"):
+        TMMDensity().fit(rows)
+    mixed = np.array([[1, pd.Timestamp("2024-01-01")]] * 5, dtype=object)
+    with pytest.raises(TypeError, match="column 1: expected numbers"):
+        TMMDensity().fit(mixed)

@@ -9,6 +9,7 @@ LAYERS = [
     "_engine",  # the Rust extension
     "names",
     "labels",
+    "dates",
     "columns",
     "files",
     "progress",

@@ -1,0 +1,80 @@
+"""Dates as numbers, and back: days since 1970-01-01 00:00 UTC, with the time of day as a fraction.
+
+Dates without a time zone count as UTC. Spans of time are numbers of days.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+MICROSECONDS_PER_DAY = 86_400_000_000
+EPOCH = datetime(1970, 1, 1)
+
+
+def is_date(value: Any) -> bool:
+    return isinstance(value, (date, timedelta, np.datetime64, np.timedelta64))
+
+
+def are_dates(cells: nw.Series) -> bool:
+    """Whether the type of a frame's column says that it holds dates, times or spans of time."""
+    return cells.dtype in (nw.Date, nw.Datetime, nw.Duration)
+
+
+def days_of_series(cells: nw.Series) -> np.ndarray:
+    """Days (n) float64 of a column for which `are_dates` is true, NaN for what is missing."""
+    is_span = cells.dtype == nw.Duration
+    counts = cells.dt.total_microseconds() if is_span else cells.dt.timestamp("us")
+    days = counts.cast(nw.Float64).fill_null(float("nan")).to_numpy() / MICROSECONDS_PER_DAY
+    return np.where(cells.is_null().to_numpy(), np.nan, days)
+
+
+def days_of_array(cells: np.ndarray) -> np.ndarray:
+    """The same for an array of datetime64 or timedelta64."""
+    unit = "datetime64[us]" if cells.dtype.kind == "M" else "timedelta64[us]"
+    days = cells.astype(unit).astype(np.float64) / MICROSECONDS_PER_DAY
+    return np.where(np.isnat(cells), np.nan, days)
+
+
+def days_of_value(value: Any) -> float:
+    """Days of one value for which `is_date` is true."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return float(days_of_array(np.array([value]))[0])
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if value.tzinfo is not None:
+        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    return (value - EPOCH) / timedelta(days=1)
+
+
+def date_of_days(days: float, like: nw.Series) -> Any:
+    """A cell of a column for which `are_dates` is true."""
+    if like.dtype == nw.Duration:
+        return timedelta(days=days)
+    moment = EPOCH + timedelta(days=days)
+    if like.dtype == nw.Date:
+        return moment.date()
+    zone = getattr(like.dtype, "time_zone", None)
+    return moment if zone is None else in_zone(moment, ZoneInfo(zone))
+
+
+def date_of_days_like(days: float, value: Any) -> Any:
+    """A value of the type of another for which `is_date` is true."""
+    if isinstance(value, (timedelta, np.timedelta64)):
+        return timedelta(days=days)
+    moment = EPOCH + timedelta(days=days)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return moment.date()
+    zone = getattr(value, "tzinfo", None)
+    return moment if zone is None else in_zone(moment, zone)
+
+
+def in_zone(moment: datetime, zone: Any) -> datetime:
+    """A moment of UTC in a time zone."""
+    return moment.replace(tzinfo=timezone.utc).astimezone(zone)
