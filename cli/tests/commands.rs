@@ -148,7 +148,16 @@ fn classes_can_weigh_the_same() {
     let (usual, balanced) = (rare(""), rare("--class-weight balanced"));
     assert!(usual < 40 && balanced > 80, "{usual} {balanced}");
     assert_eq!(rare("--class-weight usual=1,rare=9"), balanced);
-    assert!(rare("--class-weight balanced --prior usual=99,rare=1") < balanced);
+    let shown = folder.run("inspect a.sumout").stdout;
+    let even = |line: &str| line.ends_with(" 0.5000");
+    assert_eq!(
+        shown.lines().filter(|line| even(line)).count(),
+        2,
+        "{shown}"
+    );
+    rare("--class-weight balanced --prior usual=9,rare=1");
+    let shown = folder.run("inspect a.sumout").stdout;
+    assert!(shown.contains(" 0.9000\n"), "{shown}");
 }
 
 #[test]

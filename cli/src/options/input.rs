@@ -107,6 +107,7 @@ pub struct Input {
     /// given several times. Without columns: in all of them. The model stores it
     #[arg(long, value_name = "COLUMNS", num_args = 0..=1, default_missing_value = "")]
     pub no_default_na: Vec<String>,
+    /// How numbers and letters are written.
     #[command(flatten)]
     pub text: TextArgs,
     /// How to treat a category or class not seen in training
@@ -240,7 +241,7 @@ impl Input {
         };
         let table = sumout_data::read(path, &options)?;
         for finding in &table.layout.findings {
-            if matches!(finding.what, FindingKind::DefaultNa { .. }) {
+            if classes.is_empty() && matches!(finding.what, FindingKind::DefaultNa { .. }) {
                 let hint = "--no-default-na makes it a class";
                 warn(&format!("{path}, {finding}; {hint}"));
             }

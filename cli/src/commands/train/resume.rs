@@ -41,6 +41,9 @@ pub fn resume(
 /// What to say before a new run, if there is a checkpoint of an earlier run on the same data that did not come to its end.
 pub fn unfinished(args: &Args, data: &TrainingData) -> Option<String> {
     let path = checkpoint_path(&args.out);
+    if !path.is_file() {
+        return None; // a device could go on for ever
+    }
     let stopped = Checkpoint::from_bytes(&model_files::bytes(&path).ok()?).ok()?;
     let same: Option<String> = stopped.model().about.training.get(DATA);
     if same != Some(digest(&data.table)) {
