@@ -172,6 +172,24 @@ fn a_full_disk_at_a_checkpoint() {
     assert!(folder.path("a.sumout").exists());
 }
 
+/// Memory is asked for before the work starts, so that nobody is left with a program that was ended.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_that_is_too_large() {
+    let folder = folder();
+    folder.write("large.toml", "[columns]\nchannels = [10000000]\n");
+    let sumout = env!("CARGO_BIN_EXE_sumout");
+    let line = format!(
+        "ulimit -v 4000000; {sumout} train large.toml --data flowers.csv --threads 1 --out a.sumout"
+    );
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &line]).current_dir(folder.path("."));
+    let run: program::Run = shell.output().unwrap().into();
+    let expected = "error: expected a model that fits into memory, got one that needs about ";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+    assert_eq!(run.code, 2);
+}
+
 #[test]
 fn a_file_that_is_no_model_is_not_replaced() {
     let folder = folder();

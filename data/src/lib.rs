@@ -45,6 +45,7 @@ pub mod model_files;
 pub mod devices;
 pub mod table_checks;
 pub mod plan;
+pub mod memory;
 
 pub use error::{Error, ErrorKind, Result};
 pub use open::{DataSet, is_data_name, open, open_digits, read, read_fitted};

@@ -17,6 +17,7 @@ use sumout::random::{Purpose, Stream};
 use sumout::recipes::{Preset, preset};
 use sumout::training::Data;
 use sumout::{Device, Model, Precision, Settings, Trainer};
+use sumout_data::memory;
 
 /// Measure how fast this machine trains and scores a preset
 ///
@@ -92,6 +93,7 @@ fn widened(args: &Args) -> Result<Preset> {
         }
     }
     preset.structure.check()?;
+    memory::check_training(&preset.structure, args.batch)?;
     Ok(preset)
 }
 

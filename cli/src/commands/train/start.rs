@@ -19,7 +19,7 @@ use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table, some_of};
 use sumout_data::model_files::{DATA, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET};
 use sumout_data::plan::Plan;
-use sumout_data::table_checks;
+use sumout_data::{memory, table_checks};
 
 /// The key of the validation data in a model's notes about its training.
 pub const VALIDATION: &str = "validation";
@@ -48,6 +48,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     check_classes(&data.table)?;
     let chosen = plan.for_data(&data.table)?;
     let mut settings = with_options(chosen.settings.clone(), args);
+    memory::check_training(&chosen.structure, settings.batch)?;
     let weights = args.class_weight.as_deref();
     let weights = weights.map(|given| class_numbers::class_weights(given, &data.table));
     let weights = weights.transpose()?;
