@@ -132,7 +132,7 @@ fn the_prior_of_images() {
 fn classes_can_weigh_the_same() {
     let folder = Folder::new();
     let row = |i: usize| {
-        let is_rare = i % 10 == 0;
+        let is_rare = i.is_multiple_of(10);
         let x = (i * 37 % 100) as f64 / 50.0 + if is_rare { 1.0 } else { 0.0 };
         format!("{x},{}\n", ["usual", "rare"][usize::from(is_rare)])
     };
