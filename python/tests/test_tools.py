@@ -128,11 +128,3 @@ def test_omp_num_threads_is_used(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert TMMClassifier()._threads() == 0 and TMMClassifier(n_jobs=-1)._threads() == 0
     assert TMMClassifier(n_jobs=-2)._threads() == max(1, os.cpu_count() - 1)
-
-
-def test_the_bar_counts_to_the_steps_it_was_given(iris, capsys):
-    TMMClassifier(steps=40, verbose=1, random_state=0).fit(*iris)
-    last = capsys.readouterr().err.strip().split("\r")[-1]
-    assert " 40/40 steps, " in last
-    TMMClassifier(trees=1, verbose=1, random_state=0).fit(*iris)
-    assert " 40/40 steps, " not in capsys.readouterr().err
