@@ -29,6 +29,7 @@ class Bar:
         bar = f"[{'#' * done}{'.' * (WIDTH - done)}]"
         left = (now - self.started) * (steps - step) / step
         of = steps if self.given is None else self.given
-        line = f"{bar} {step * of // steps}/{of} steps, objective {objective:.4f}, {left:.0f} s left"
+        count = step * of // steps
+        line = f"{bar} {count}/{of} steps, objective {objective:.4f}, {left:.0f} s left"
         end = "\n" if step == steps else ""
         print(f"\r{line:<78}", end=end, file=sys.stderr, flush=True)
