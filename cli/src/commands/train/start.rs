@@ -49,18 +49,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let chosen = plan.for_data(&data.table)?;
     let mut settings = with_options(chosen.settings.clone(), args);
     memory::check_training(&chosen.structure, settings.batch)?;
-    let weights = args.class_weight.as_deref();
-    let weights = weights.map(|given| class_numbers::class_weights(given, &data.table));
-    let weights = weights.transpose()?;
-    if let Some(weights) = &weights {
-        data.weigh(weights);
-        if settings.prior == Prior::Labels {
-            settings.prior = class_numbers::weighted_prior(weights, &data.table);
-        }
-    }
-    if let Some(given) = &args.prior {
-        settings.prior = class_numbers::prior(given, &data.table)?;
-    }
+    let weights = weigh_classes(args, &mut data, &mut settings)?;
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
     if let Some(given) = &args.validation {
@@ -71,6 +60,27 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     }
     let preset = Preset { settings, ..chosen };
     Ok((Fit::new().preset(preset).about(about), data))
+}
+
+/// Gives rows the weights of their classes, if the user wants that, and P(y) what follows; returns the weights.
+fn weigh_classes(
+    args: &Args,
+    data: &mut TrainingData,
+    settings: &mut Settings,
+) -> Result<Option<Vec<f64>>> {
+    let mut weights = None;
+    if let Some(given) = &args.class_weight {
+        let each = class_numbers::class_weights(given, &data.table)?;
+        data.weigh(&each);
+        if settings.prior == Prior::Labels {
+            settings.prior = class_numbers::weighted_prior(&each, &data.table);
+        }
+        weights = Some(each);
+    }
+    if let Some(given) = &args.prior {
+        settings.prior = class_numbers::prior(given, &data.table)?;
+    }
+    Ok(weights)
 }
 
 /// The target cannot be ignored.
