@@ -336,6 +336,7 @@ pub fn encoded(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::NoDefaultNa;
     use crate::layout::Column;
 
     /// Age (a number), sex (f, m), coin (0 or 1) and a category without names.
@@ -406,5 +407,38 @@ mod tests {
             says(3, Cell::Number(3.0)),
             "column 'kind': expected a whole number from 0 to 2, got '3'"
         );
+    }
+
+    #[test]
+    fn a_category_of_the_model_is_not_missing() {
+        let kind = |names: &[&str]| {
+            ColumnKind::Categorical(names.iter().map(|name| (*name).into()).collect())
+        };
+        let column = |name: &str, kind| Column {
+            name: name.into(),
+            kind,
+        };
+        let columns = vec![
+            column("garage", kind(&["Ex", "None"])),
+            column("pool", kind(&["Ex", "Gd"])),
+            column("fence", kind(&["Ex", "Gd"])),
+        ];
+        let layout = Layout {
+            width: 3,
+            columns,
+            classes: vec!["NA".into(), "yes".into()],
+            no_default_na: NoDefaultNa::In(vec!["fence".into()]),
+            ..Layout::default()
+        };
+        let encoder = Encoder::new(&layout);
+        let value = |column| encoder.written_value(column, Cell::Text("None"));
+        assert_eq!(value(0).unwrap(), 1.0, "the model knows it");
+        assert!(value(1).unwrap().is_nan());
+        assert!(
+            value(2).is_err(),
+            "it is a word, which the model does not know"
+        );
+        assert_eq!(encoder.label(Cell::Text("NA")).unwrap(), 0);
+        assert!(encoder.written_value(0, Cell::Text("")).unwrap().is_nan());
     }
 }

@@ -179,16 +179,12 @@ impl Error {
 
     /// "expected X, got Y".
     pub fn expected(kind: ErrorKind, expected: impl Into<String>, got: impl fmt::Display) -> Self {
-        let (expected, got) = (expected.into(), got.to_string());
-        let quoted = false;
-        Self::with_words(
-            kind,
-            Words::Expected {
-                expected,
-                got,
-                quoted,
-            },
-        )
+        let words = Words::Expected {
+            expected: expected.into(),
+            got: got.to_string(),
+            quoted: false,
+        };
+        Self::with_words(kind, words)
     }
 
     /// "expected X, got 'text'", where the text is one of the data.
@@ -197,16 +193,12 @@ impl Error {
         expected: impl Into<String>,
         text: impl Into<String>,
     ) -> Self {
-        let (expected, got) = (expected.into(), text.into());
-        let quoted = true;
-        Self::with_words(
-            kind,
-            Words::Expected {
-                expected,
-                got,
-                quoted,
-            },
-        )
+        let words = Words::Expected {
+            expected: expected.into(),
+            got: text.into(),
+            quoted: true,
+        };
+        Self::with_words(kind, words)
     }
 
     /// Bytes that are not what the format says.

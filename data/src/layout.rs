@@ -5,6 +5,7 @@ use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::findings::Finding;
 use crate::notation::Notation;
+use serde::Deserialize;
 use std::fmt;
 
 /// Rows × columns × channels of an image. A row of data holds its numbers in that order, channels fastest.
@@ -254,7 +255,8 @@ pub enum Keep {
 }
 
 /// What a column of the model is that a table does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Absent {
     /// An error.
     #[default]

@@ -28,7 +28,8 @@ class Bar:
         done = step * WIDTH // steps
         bar = f"[{'#' * done}{'.' * (WIDTH - done)}]"
         left = (now - self.started) * (steps - step) / step
-        count, of = (step, steps) if self.given is None else (step * self.given // steps, self.given)
+        of = steps if self.given is None else self.given
+        count = step * of // steps
         line = f"{bar} {count}/{of} steps, objective {objective:.4f}, {left:.0f} s left"
         end = "\n" if step == steps else ""
         print(f"\r{line:<78}", end=end, file=sys.stderr, flush=True)

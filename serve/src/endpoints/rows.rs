@@ -34,7 +34,7 @@ const SMALL: usize = 256 << 10;
 struct PredictQuery {
     model: Option<String>,
     #[serde(default)]
-    absent: AbsentOption,
+    absent: Absent,
 }
 
 #[derive(Deserialize)]
@@ -52,25 +52,7 @@ struct ImputeQuery {
     #[serde(default)]
     classes: bool,
     #[serde(default)]
-    absent: AbsentOption,
-}
-
-/// What a column of the model is that a CSV file or an Arrow stream does not have.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum AbsentOption {
-    #[default]
-    Error,
-    Missing,
-}
-
-impl From<AbsentOption> for Absent {
-    fn from(option: AbsentOption) -> Self {
-        match option {
-            AbsentOption::Error => Self::Error,
-            AbsentOption::Missing => Self::Missing,
-        }
-    }
+    absent: Absent,
 }
 
 /// A request about rows: which model, and what to compute for every row.
@@ -100,7 +82,7 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
         how: How::Mean,
         class: None,
         seed: 0,
-        absent: options.absent.into(),
+        absent: options.absent,
         to,
     };
     answer(&app, asked, from, request).await
@@ -147,7 +129,7 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
         how,
         class,
         seed: options.seed.unwrap_or(1),
-        absent: options.absent.into(),
+        absent: options.absent,
         to,
     };
     answer(&app, asked, from, request).await
@@ -198,19 +180,11 @@ async fn answer(
     }
     let (sender, pieces) = mpsc::channel(4);
     let reading = in_thread(app, asked, move |asked| {
-        let incoming = Incoming::new(pieces, limits.body());
+        let (max_body, absent) = (limits.body(), asked.absent);
+        let (incoming, encoder) = (Incoming::new(pieces, max_body), &asked.live.encoder);
         Ok(match from {
-            BodyFormat::Csv => Box::new(CsvDecoder::new(
-                incoming,
-                &asked.live.encoder,
-                asked.absent,
-            )?),
-            BodyFormat::Arrow => Box::new(ArrowDecoder::new(
-                incoming,
-                &asked.live.encoder,
-                asked.absent,
-                limits.body(),
-            )?),
+            BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, encoder, absent)?),
+            BodyFormat::Arrow => Box::new(ArrowDecoder::new(incoming, encoder, absent, max_body)?),
             _ => Box::new(LinesDecoder::new(incoming)),
         })
     });

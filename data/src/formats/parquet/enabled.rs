@@ -59,7 +59,8 @@ pub struct ParquetRecords {
     name: String,
     header: Vec<String>,
     reader: ParquetRecordBatchReader,
-    chosen: Vec<usize>,
+    /// The chosen columns, if they are there.
+    chosen: Vec<Option<usize>>,
     /// The columns that can be kept, and those that are.
     keepable: Vec<usize>,
     kept: Vec<usize>,
@@ -500,6 +501,19 @@ mod tests {
         assert!(table.values[7 * 4].is_nan());
         assert_eq!(table.values[2999 * 4..], [2999.0, 0.5, 2999.0, 0.0]);
         assert_eq!(table.labels.unwrap()[..3], [0, 1, 0]);
+        let mut model = table.layout;
+        let gone = crate::layout::Column {
+            name: "gone".into(),
+            kind: crate::layout::ColumnKind::Numeric,
+        };
+        (model.width, model.columns) = (5, [vec![gone], model.columns].concat());
+        let options = ReadOptions {
+            absent: crate::layout::Absent::Missing,
+            ..ReadOptions::default()
+        };
+        let table = crate::read_fitted(&path, &options, &model).unwrap();
+        assert!(table.values[5].is_nan(), "a column that is not there");
+        assert_eq!(table.values[6..10], [1.0, 0.5, 1.0, 0.0]);
     }
 
     #[test]
