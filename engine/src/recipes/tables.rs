@@ -101,7 +101,7 @@ pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
 }
 
 /// How many models suit this many rows, trained apart and put side by side by [`Model::mixture`](crate::Model::mixture):
-/// what one learns by heart, the others do not. [`fit`](crate::fit) does so; the command line trains one.
+/// what one learns by heart, the others do not.
 pub fn trees(rows: usize) -> usize {
     match rows {
         0..FEW => 3,
@@ -112,7 +112,7 @@ pub fn trees(rows: usize) -> usize {
 }
 
 /// Where the clusters of the classes ([`class_clusters`](crate::training::class_clusters)) should stand beside this many
-/// rows' trees with half of the weight, how these start. [`fit`](crate::fit) does so; the command line does not.
+/// rows' trees with half of the weight, how these start.
 ///
 /// Chosen on held-out training rows of digits, wine, breast cancer and iris, and on tables that the benchmark does not
 /// judge. With 0 to 90 % missing they gain up to 3.6 points on made-up clusters and 1.1 on waveforms (1,600 rows), and
