@@ -50,23 +50,12 @@ impl Predictor {
 
     /// log P(x_o) of n rows, as (n).
     pub fn log_marginal(&mut self, rows: Rows<'_>) -> Result<Vec<f64>> {
-        let log_joint = self.log_joint(rows, &[(0, 0)])?;
-        Ok(log_joint.iter().map(log_sum_exp).collect())
+        Ok(self.score(rows)?.log_marginal)
     }
 
-    /// P(y|x_o) of n rows, as (n, K), to an absolute error of about 10⁻⁶. A row with everything missing gets the prior
-    /// itself. [`Predictor::score`] takes longer where classes are far apart, and gets small probabilities right too.
+    /// P(y|x_o) of n rows, as (n, K): the posterior of [`Predictor::score`].
     pub fn posterior(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
-        let n = self.check_rows(rows)?;
-        let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        let mut all = Vec::with_capacity(n * k);
-        for piece in rows.as_slice().chunks(self.piece() * width) {
-            self.load(piece, (0, 0));
-            self.forward(Pass::Scores)?;
-            all.extend(self.posteriors());
-        }
-        self.keep_priors(rows, &mut all);
-        Ok(Matrix::new(all, k))
+        Ok(self.score(rows)?.posterior)
     }
 
     /// Gives rows with everything missing the prior itself, in posteriors (n, K).
@@ -173,16 +162,18 @@ impl Predictor {
         for piece in rows.chunks(self.piece() * width) {
             self.load(piece, shift);
             self.forward(Pass::Scores)?;
-            self.add_scores(&self.activations.scores_to_recheck(k), &mut all);
+            let recheck = self.activations.scores_to_recheck(k);
+            self.add_scores(&recheck, &mut all);
         }
         self.add_units(rows, shift, &mut all);
         Ok(all)
     }
 
     /// Appends log P(x_o|y) of the rows of the last pass, (B, K), in the units of the model.
-    pub(crate) fn add_scores(&self, recheck: &[usize], all: &mut Vec<f64>) {
+    pub(crate) fn add_scores(&mut self, recheck: &[usize], all: &mut Vec<f64>) {
         let (first, k) = (all.len(), self.model.structure.classes);
         all.extend_from_slice(self.activations.log_likelihood());
+        self.recomputed += recheck.len();
         let Self { model, batch, .. } = self;
         let exact = self
             .fallback

@@ -88,6 +88,7 @@ pub struct Predictor {
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
+    pub(crate) recomputed: usize,
     gpu: Option<Scoring>,
 }
 
@@ -124,6 +125,7 @@ impl Predictor {
             columns: Columns::new(&model),
             activations: Activations::new(),
             batch: Batch::default(),
+            recomputed: 0,
             gpu: None,
             model,
         })
@@ -201,6 +203,11 @@ impl Predictor {
     /// The model.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// Scores of rows so far that were computed again in f64, because f32 may have underflown.
+    pub fn recomputed(&self) -> usize {
+        self.recomputed
     }
 
     /// How many rows there are, or what is wrong with them.

@@ -103,11 +103,7 @@ impl Scoring {
                 .copied()
                 .collect(),
             underflow_bound: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
-            relative_bound: gpu.fetch(
-                circuit
-                    .relative_bound
-                    .part(0, circuit.relative_bound.len.min(samples * k)),
-            )?,
+            relative_bound: gpu.fetch(circuit.relative_bound.part(0, samples * k))?,
             factor: gpu.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
         })
     }

@@ -179,13 +179,14 @@ impl GpuTraining {
             rounded: circuit.rounded.map_or(0, at),
             sums: sums.at,
             counts: at(self.guard.counts),
+            least: circuit.least.part(place.before, place.matrices).at,
             stride: place.len() as u64,
             rows: (place.matrices * place.rows) as i32,
             real: own.columns as i32,
             wide: place.padded as i32,
             parts: own.parts as i32,
             before: before as i32,
-            padding: 0,
+            height: place.rows as i32,
         }
     }
 
@@ -315,6 +316,7 @@ impl GpuTraining {
             cost: self.buffers.cost.at,
             doubtful: self.buffers.rechecked.at,
             seeds: 0,
+            least: circuit.least.at,
             beta: settings.generative,
             down: 1,
             likelihood: i32::from(settings.rule == Rule::Em),
