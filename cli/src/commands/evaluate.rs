@@ -169,6 +169,7 @@ fn tally(args: &Args, members: Vec<Member<'_>>) -> Result<Vec<Tally>> {
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::default(); args.missing.len()];
     let chunks = args.input.open(members[0].model(), Keep::Nothing)?;
+    let chunks = chunks.read_ahead();
     let mut ensemble = Ensemble::new(members.into_iter().map(|m| m.predictor).collect())?;
     for chunk in chunks {
         let chunk = chunk?;

@@ -102,7 +102,7 @@ impl Predictor {
         high: &mut [f64],
     ) -> Result<()> {
         let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        let (piece, prior) = (self.piece(), self.model.log_prior.clone());
+        let (piece, prior) = (self.score_piece(), self.model.log_prior.clone());
         for ((rows, low), high) in rows
             .chunks(piece * width)
             .zip(low.chunks_mut(piece * k))
@@ -159,7 +159,7 @@ impl Predictor {
     fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<Vec<f64>> {
         let (width, k) = (self.model.structure.width(), self.model.structure.classes);
         let mut all = Vec::with_capacity(rows.len() / width * k);
-        for piece in rows.chunks(self.piece() * width) {
+        for piece in rows.chunks(self.score_piece() * width) {
             self.load(piece, shift);
             self.forward(Pass::Scores)?;
             let recheck = self.activations.scores_to_recheck(k);

@@ -46,6 +46,13 @@ use crate::structure::{Kind, OUTSIDE};
 /// Activations of one piece of rows, at most about this many numbers.
 const PIECE_NUMBERS: usize = 1 << 24;
 
+/// Rows of a piece, at most.
+const PIECE_ROWS: usize = 512;
+
+/// The same on a GPU that is asked for scores only.
+const GPU_PIECE_NUMBERS: usize = 1 << 27;
+const GPU_PIECE_ROWS: usize = 4096;
+
 /// Underflow may cost this much of an answer before the row is answered in f64 log space.
 pub(crate) const TOLERANCE: f64 = 1e-6;
 
@@ -134,7 +141,7 @@ impl Predictor {
     /// Lets a device answer. On a GPU, rows that need a recheck are still computed again on the CPU, in f64, and so are modes
     /// and the draws of samples.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
-        let (model, samples) = (&self.model, self.piece());
+        let (model, samples) = (&self.model, self.gpu_piece());
         self.gpu = match device {
             Device::Cpu => None,
             Device::Cuda(ordinal) => {
@@ -149,6 +156,7 @@ impl Predictor {
                 )?)
             }
         };
+        self.batch.gapless = self.gpu.is_some();
         Ok(())
     }
 
@@ -217,16 +225,31 @@ impl Predictor {
 
     /// Rows of one piece: some hundreds, fewer where one row needs much memory; whole words of samples.
     pub(crate) fn piece(&self) -> usize {
+        (PIECE_NUMBERS / self.row_numbers()).clamp(64, PIECE_ROWS) / 64 * 64
+    }
+
+    /// Rows of one piece where only scores are asked for: more on a GPU, so that it is busy.
+    pub(crate) fn score_piece(&self) -> usize {
+        if self.gpu.is_some() {
+            self.gpu_piece()
+        } else {
+            self.piece()
+        }
+    }
+
+    fn gpu_piece(&self) -> usize {
+        (GPU_PIECE_NUMBERS / self.row_numbers()).clamp(64, GPU_PIECE_ROWS) / 64 * 64
+    }
+
+    /// Numbers that a row needs in all layers.
+    fn row_numbers(&self) -> usize {
         let s = &self.model.structure;
         let layers = s
             .trees
             .iter()
             .flat_map(|tree| (0..=tree.levels.len()).map(move |l| (tree, l)));
-        let row = layers
-            .map(|(tree, l)| tree.nodes(l) * padded(tree.channels(l)))
-            .sum::<usize>()
-            + s.frame_len();
-        (PIECE_NUMBERS / row).clamp(64, 512) / 64 * 64
+        let numbers = layers.map(|(tree, l)| tree.nodes(l) * padded(tree.channels(l)));
+        numbers.sum::<usize>() + s.frame_len()
     }
 
     /// Lays rows in the frame.

@@ -57,7 +57,7 @@ impl Predictor {
         let n = self.check_rows(rows)?;
         let (k, width) = (self.model().structure.classes, rows.width());
         let (mut posterior, mut logs) = (Vec::with_capacity(n * k), Vec::with_capacity(n * k));
-        for piece in rows.as_slice().chunks(self.piece() * width) {
+        for piece in rows.as_slice().chunks(self.score_piece() * width) {
             self.load(piece, (0, 0));
             self.forward(Pass::Scores)?;
             let (recheck, first) = (self.answers_to_recheck(), logs.len());
@@ -74,7 +74,7 @@ impl Predictor {
                 .for_each(|(score, log)| *score += log);
             log_sum_exp(scores)
         };
-        let log_marginal = logs.chunks_exact_mut(k).map(log_marginal).collect();
+        let log_marginal = logs.par_chunks_exact_mut(k).map(log_marginal).collect();
         Ok(Scores {
             posterior: Matrix::new(posterior, k),
             log_marginal,

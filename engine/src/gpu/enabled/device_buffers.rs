@@ -2,7 +2,9 @@
 
 use crate::device::Precision;
 use crate::error::{Error, Result};
-use crate::gpu::enabled::kernels::{Kernel, Launch, context, failed, image_of, images, name_of};
+use crate::gpu::enabled::kernels::{
+    Kernel, Launch, context, failed, image_of, images, name_of, programs_of,
+};
 use cudarc::driver::sys::{self, CUfunction_attribute_enum, CUstreamCaptureMode};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, DeviceRepr, LaunchConfig,
@@ -76,16 +78,15 @@ impl Gpu {
         let stream = ctx.new_stream().map_err(fail)?;
         let name = name_of(&ctx, precision)?;
         let image = image_of(&name, precision)?;
-        let load = |image: &[u8]| ctx.load_module(nvrtc::Ptx::from_binary(image.to_vec()));
-        let module = load(&image).or_else(|_| {
+        let functions = load_functions(&ctx, &image, precision).or_else(|_| {
             images().remove(&name); // from a damaged cache
-            load(&image_of(&name, precision)?).map_err(fail)
+            load_functions(&ctx, &image_of(&name, precision)?, precision)
         })?;
         let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let processors = ctx.attribute(attribute);
         Ok(Self {
             processors: processors.map_or(1, |count| count.max(1) as usize),
-            functions: load_functions(&ctx, &module, precision)?,
+            functions,
             ctx,
             stream,
             allocated: Vec::new(),
@@ -247,14 +248,21 @@ impl Gpu {
 /// The kernels for which a block has enough shared memory, see [`Gpu::has`].
 fn load_functions(
     ctx: &Arc<CudaContext>,
-    module: &Arc<CudaModule>,
+    image: &[u8],
     precision: Precision,
 ) -> Result<HashMap<Kernel, CudaFunction>> {
     let fail = |error| failed("the GPU cannot be used", error);
+    let mut modules: Vec<Arc<CudaModule>> = Vec::new();
+    for program in programs_of(image) {
+        let program = nvrtc::Ptx::from_binary(program.to_vec());
+        modules.push(ctx.load_module(program).map_err(fail)?);
+    }
     let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
     let max_shared = ctx.attribute(attribute).map_err(fail)? as u32;
     let mut functions = HashMap::new();
     for kernel in Kernel::all(precision).filter(|kernel| kernel.shared_bytes() <= max_shared) {
+        let module = modules.get(kernel.program());
+        let module = module.ok_or_else(|| Error::Device("the kernels are damaged".into()))?;
         let function = module.load_function(kernel.name()).map_err(fail)?;
         let shared = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         if kernel.shared_bytes() > 0 {

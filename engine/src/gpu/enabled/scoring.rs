@@ -53,6 +53,9 @@ impl Scoring {
     /// Puts rows of the frame on the GPU.
     pub fn load(&mut self, batch: &Batch) -> Result<()> {
         self.samples = batch.rows;
+        if let Some(values) = batch.gapless_rows() {
+            return self.circuit.gpu.send(self.circuit.frame, values);
+        }
         let values: Vec<f32> = (0..batch.rows)
             .flat_map(|b| batch.row(b))
             .copied()
