@@ -32,8 +32,9 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         trainer.validate_on(validation)?;
     }
     trainer.use_device(device, precision)?;
-    if args.checkpoint_every > 0 {
-        trainer.report_every(args.checkpoint_every);
+    let checkpoint_every = args.checkpoint_every.unwrap_or(steps::CHECKPOINT_EVERY);
+    if checkpoint_every > 0 {
+        trainer.report_every(checkpoint_every);
     }
     steps::run(args, &mut trainer, out)?;
     let model = trainer.into_model();

@@ -10,9 +10,17 @@ use clap::ValueEnum;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use sumout::Trainer;
 use sumout::training::Progress;
 use sumout_data::model_files;
+
+/// Steps between checkpoints, if the user does not say.
+pub const CHECKPOINT_EVERY: usize = 1000;
+
+/// Time between them, at least, if the user does not say: on a GPU, 1000 steps are done sooner than
+/// written.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// Trains to the end, or to Ctrl-C, with checkpoints on the way.
 pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Result<()> {
@@ -20,7 +28,9 @@ pub fn run(args: &Args, trainer: &mut Trainer<'_>, out: &mut impl Write) -> Resu
     let mut steps = Steps {
         reporter: StepReporter::new(&settings, trainer.steps_done()),
         checkpoint: checkpoint_path(&args.out),
-        checkpoint_every: args.checkpoint_every,
+        checkpoint_every: args.checkpoint_every.unwrap_or(CHECKPOINT_EVERY),
+        pause: args.checkpoint_every.map_or(PAUSE, |_| Duration::ZERO),
+        saved: Instant::now(),
         failed: Ok(()),
         stopped: None,
     };
@@ -40,6 +50,8 @@ struct Steps {
     reporter: StepReporter,
     checkpoint: PathBuf,
     checkpoint_every: usize, // 0 for none
+    pause: Duration,         // between two of them
+    saved: Instant,          // when the last one was written, or the run began
     failed: Result<()>,
     stopped: Option<usize>, // the step after which Ctrl-C stopped the run
 }
@@ -54,7 +66,9 @@ impl Steps {
         let Progress { step, steps, .. } = *progress;
         // A GPU can be ahead of the step that it reports. At the end, the model itself is written.
         let can_save = step == trainer.steps_done() && step != steps;
-        let due = self.checkpoint_every > 0 && step.is_multiple_of(self.checkpoint_every);
+        let due = self.checkpoint_every > 0
+            && step.is_multiple_of(self.checkpoint_every)
+            && self.saved.elapsed() >= self.pause;
         let stop = can_save && interrupt::requested();
         if self.failed.is_ok() {
             // A GPU reports some more steps after a failure.
@@ -79,6 +93,7 @@ impl Steps {
         self.reporter.step(progress, out)?;
         if save {
             model_files::save(&self.checkpoint, &trainer.checkpoint()?)?;
+            self.saved = Instant::now();
         }
         Ok(())
     }

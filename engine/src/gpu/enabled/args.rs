@@ -230,5 +230,9 @@ pub(crate) struct FinishArgs {
     pub cost: u64,
     pub sums: u64,
     pub clock: u64,
+    pub least: u64,
+    pub level_least: u64,
+    pub levels: u64,
     pub samples: i32,
+    pub level_count: i32,
 }

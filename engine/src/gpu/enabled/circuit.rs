@@ -6,8 +6,8 @@ use crate::gpu::enabled::args::{DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixAr
 use crate::gpu::enabled::device_buffers::{Buffer, Gpu};
 use crate::gpu::enabled::kernels::Kernel;
 use crate::gpu::enabled::layout::{
-    Kept, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel, padded_channels,
-    padded_rows,
+    Kept, Place, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel,
+    padded_channels, padded_rows,
 };
 use crate::gpu::enabled::leaf_level::{LeafLevel, clears_tops};
 use crate::gpu::enabled::tile_choice::{choose_backward, choose_forward};
@@ -24,6 +24,8 @@ pub(crate) struct Circuit {
     pub weights: Buffer<f32>,         // all matrices, see `Places`
     pub rounded: Option<Buffer<f32>>, // the same with the bits that tensor cores read
     pub least: Buffer<f32>,           // by matrix: its least number
+    pub level_least: Buffer<f32>,     // the same by level, tree after tree
+    pub level_matrices: Buffer<i32>,  // by level: its first matrix, and the end
     pub frame: Buffer<f32>,           // (B, D)
     pub tops: Buffer<i32>,            // of all layers
     pub top_layers: Buffer<LayerArgs>,
@@ -82,12 +84,16 @@ impl Circuit {
         let (trees, tops) = tree_buffers(&mut gpu, model, precision, rows, abilities)?;
         let left: Vec<i32> = places.left.iter().map(|&left| left as i32).collect();
         let rounded = precision == Precision::Tf32;
+        let level_places = places.levels.iter().flatten().chain([&places.classes]);
+        let level_matrices: Vec<i32> = level_places.map(|place| place.before as i32).collect();
         let (k, k_padded) = (s.classes, padded_channels(s.classes));
         let if_backward = |numbers: usize| if abilities.backward { numbers } else { 0 };
         let circuit = Self {
             weights: gpu.allocate(places.total)?,
             rounded: rounded.then(|| gpu.allocate(places.total)).transpose()?,
             least: gpu.allocate(places.matrices)?,
+            level_least: gpu.allocate(level_matrices.len() - 1)?,
+            level_matrices: gpu.upload(&level_matrices)?,
             frame: gpu.allocate(rows * s.frame_len())?,
             top_layers: gpu.allocate(s.trees.len() + 1)?,
             left: gpu.upload(&left)?,
@@ -123,6 +129,12 @@ impl Circuit {
         let simplexes = prepared.levels.iter().flatten().chain([&prepared.classes]);
         let least: Vec<f32> = simplexes.flat_map(Simplex::least_of_all).collect();
         self.gpu.send(self.least, &least)?;
+        let of_level = |place: &Place| {
+            let own = &least[place.before..][..place.matrices];
+            own.iter().copied().fold(f32::INFINITY, f32::min)
+        };
+        let level_least: Vec<f32> = self.places.levels.iter().flatten().map(of_level).collect();
+        self.gpu.send(self.level_least, &level_least)?;
         let Some(buffer) = self.rounded else {
             return Ok(());
         };
@@ -184,7 +196,7 @@ impl Circuit {
             tree: &self.trees[t],
             leaves: self.leaves_args(t, rows, samples),
             weights: self.level_weights(t, 1),
-            least: self.level_least(t, 1),
+            least: self.least_of(t, 1),
         }
     }
 
@@ -246,7 +258,7 @@ impl Circuit {
             others: if others { stage.others.at } else { 0 },
             child: stage.child.at,
             matrix: tree.matrix[l - 1].at,
-            least: self.level_least(t, l).at,
+            least: self.least_of(t, l).at,
             rows: rows as i32,
         };
         let launch = choose_forward(&self.gpu, below.channels, above, rows, others);
@@ -274,10 +286,10 @@ impl Circuit {
             .part(place.first, place.len())
     }
 
-    /// The least number of every matrix of a level.
-    fn level_least(&self, t: usize, l: usize) -> Buffer<f32> {
-        let place = self.places.levels[t][l - 1];
-        self.least.part(place.before, place.matrices)
+    /// Where the least number of all matrices of a level lies.
+    fn least_of(&self, t: usize, l: usize) -> Buffer<f32> {
+        let before: usize = self.places.levels[..t].iter().map(Vec::len).sum();
+        self.level_least.part(before + l - 1, 1)
     }
 
     /// The arguments of the root kernel, without an objective.

@@ -10,7 +10,7 @@ use cudarc::driver::{CudaContext, DriverError};
 use cudarc::nvrtc;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 const SOURCE: &str = concat!(
     include_str!("../kernels/tiles.cu"),
@@ -167,12 +167,20 @@ pub fn count() -> Result<usize> {
 const PROGRAMS: usize = 9;
 
 /// Compiled kernels by their name: architecture, precision, version of the driver, and a hash of their source.
-static IMAGES: OnceLock<Mutex<HashMap<String, Arc<Vec<u8>>>>> = OnceLock::new();
+static IMAGES: Kept<String, Arc<Vec<u8>>> = OnceLock::new();
 
-pub(crate) fn images() -> std::sync::MutexGuard<'static, HashMap<String, Arc<Vec<u8>>>> {
-    let lock = IMAGES.get_or_init(Mutex::default);
-    lock.lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Contexts by GPU. Opening one takes a good part of a second, so it stays open.
+static CONTEXTS: Kept<usize, Arc<CudaContext>> = OnceLock::new();
+
+type Kept<K, V> = OnceLock<Mutex<HashMap<K, V>>>;
+
+fn lock<K, V>(kept: &'static Kept<K, V>) -> MutexGuard<'static, HashMap<K, V>> {
+    let lock = kept.get_or_init(Mutex::default);
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn images() -> MutexGuard<'static, HashMap<String, Arc<Vec<u8>>>> {
+    lock(&IMAGES)
 }
 
 /// The name of the kernels that a gpu needs, for a cache.
@@ -207,7 +215,11 @@ pub(crate) fn context(ordinal: usize) -> Result<Arc<CudaContext>> {
         );
         return Err(Error::Device(message));
     }
-    let ctx = CudaContext::new(ordinal).map_err(|error| failed("the GPU cannot be used", error))?;
+    let mut contexts = lock(&CONTEXTS);
+    let known = contexts.get(&ordinal).cloned();
+    let new = || CudaContext::new(ordinal).map_err(|error| failed("the GPU cannot be used", error));
+    let ctx = known.map_or_else(new, Ok)?;
+    contexts.insert(ordinal, ctx.clone());
     match ctx
         .compute_capability()
         .map_err(|error| failed("the GPU does not say what it is", error))?

@@ -61,7 +61,7 @@ pub(crate) struct LeafLevel<'a> {
     pub tree: &'a TreeBuffers,
     pub leaves: LeavesArgs,
     pub weights: Buffer<f32>,
-    /// By matrix: its least number.
+    /// The least number of all its matrices.
     pub least: Buffer<f32>,
 }
 

@@ -18,7 +18,7 @@ struct First {
     const float* weights; // (matrices, C, wide A), as `kept` has them
     const int* child;     // (windows, 4)
     const int* matrix;    // (nodes below)
-    const float* least;   // (matrices): the least number of each
+    const float* least;   // the least number of all matrices of the level
     int* tops;            // of the layers further up, to be cleared on the way, or null
     int top_count;
     int shares;           // blocks that share the samples of a window
@@ -175,8 +175,7 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
     copies_end();
     for (int k = warp; k < 4; k += WARPS) read_leaf(tables[k], s.leaves, s.child[4 * p + k]);
     float2 lost = make_float2(2.0f * TINY, 0.0f); // of sums and of the product; then of leaves
-    for (int k = 0; k < 4; k++)
-        if (s.child[4 * p + k] >= 0) add_mixed(lost, TINY, 0.0f, s.least[s.matrix[s.child[4 * p + k]]]);
+    add_mixed(lost, 4.0f * TINY, 0.0f, 4.0f / *s.least);
     copies_wait<0>();
     __syncthreads();
     const int from = (share * WARPS + warp) * 16 * MF, by = s.shares * WARPS * 16 * MF;

@@ -39,10 +39,10 @@ __device__ __forceinline__ float lost_after(float lost, int top) {
     return top < 0x00800000 ? __int_as_float(0x7f800000) : lost * inverse(top);
 }
 
-// Adds what may be missing of ψ = W φ, where `least` is the least number of W: relative to ψ if that is next to nothing
+// Adds what may be missing of ψ = W φ, where 4/by is the least number of W: relative to ψ if that is next to nothing
 // (`UnderflowBound::mixed`).
-__device__ __forceinline__ void add_mixed(float2& sum, float absolute, float relative, float least) {
-    const float share = 4.0f * absolute / least;
+__device__ __forceinline__ void add_mixed(float2& sum, float absolute, float relative, float by) {
+    const float share = absolute * by;
     const bool little = share <= 1e-9f;
     sum.x += little ? 0.0f : absolute;
     sum.y += little ? relative + share : relative;

@@ -7,12 +7,13 @@ struct Mix {
     float* others;        // (nodes below, B, wide C): the product of a child's siblings; null where nothing goes down
     const int* child;     // (windows, 4), −1 where there is none
     const int* matrix;    // (nodes below)
-    const float* least;   // (matrices): the least number of each
+    const float* least;   // the least number of all matrices of the level
     int rows;             // B, a multiple of 64
 };
 
 // Log-scale of one row of a window, and what underflow may have taken.
 __device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
+    const float by = 4.0f / *s.least;
     double scale = 0.0;
     float2 lost = make_float2(2.0f * TINY, 0.0f); // of the product, and of sums over φ that was not divided yet
     for (int k = 0; k < 4; k++) {
@@ -23,7 +24,7 @@ __device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
         if (top < 0) continue;
         scale += s.below.scale[row] + exponent(top);
         const float2 own = s.below.lost[row];
-        add_mixed(lost, lost_after(own.x, top), own.y, s.least[s.matrix[j]]);
+        add_mixed(lost, lost_after(own.x, top), own.y, by);
     }
     s.above.scale[(size_t)p * s.rows + b] = scale;
     s.above.lost[(size_t)p * s.rows + b] = lost;

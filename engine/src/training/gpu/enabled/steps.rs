@@ -340,7 +340,11 @@ impl GpuTraining {
             cost: self.buffers.cost.at,
             sums: self.buffers.costs.at,
             clock: self.buffers.clock.at,
+            least: circuit.least.at,
+            level_least: circuit.level_least.at,
+            levels: circuit.level_matrices.at,
             samples: samples as i32,
+            level_count: circuit.level_least.len as i32,
         };
         gpu.launch(Kernel::Finish.on(1, 1024), &finish)
     }
