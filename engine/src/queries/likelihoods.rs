@@ -4,7 +4,7 @@ use crate::arithmetic::math::{argmax, log_sum_exp};
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Rows};
-use crate::queries::predictor::{Pass, Predictor, TOLERANCE};
+use crate::queries::predictor::{Predictor, TOLERANCE};
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
 
@@ -101,28 +101,21 @@ impl Predictor {
         low: &mut [f64],
         high: &mut [f64],
     ) -> Result<()> {
-        let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        let (piece, prior) = (self.score_piece(), self.model.log_prior.clone());
-        for ((rows, low), high) in rows
-            .chunks(piece * width)
-            .zip(low.chunks_mut(piece * k))
-            .zip(high.chunks_mut(piece * k))
-        {
-            for sums in [&mut *low, &mut *high] {
-                sums.iter_mut()
-                    .zip(prior.iter().cycle())
-                    .for_each(|(sum, log)| *sum += log);
-            }
-            for &shift in shifts {
-                self.load(rows, shift);
-                self.forward(Pass::Scores)?;
-                low.iter_mut()
-                    .zip(self.activations.log_likelihood())
-                    .for_each(|(sum, score)| *sum += score);
-                high.chunks_exact_mut(k)
-                    .enumerate()
-                    .for_each(|(b, sums)| self.add_most(b, sums));
-            }
+        let k = self.model.structure.classes;
+        for sums in [&mut *low, &mut *high] {
+            sums.iter_mut()
+                .zip(self.model.log_prior.iter().cycle())
+                .for_each(|(sum, log)| *sum += log);
+        }
+        for &shift in shifts {
+            self.score_pieces(rows, shift, |this, piece| {
+                let places = piece.start * k..piece.end * k;
+                let scores = this.activations.log_likelihood();
+                let least = low[places.clone()].iter_mut().zip(scores);
+                least.for_each(|(sum, score)| *sum += score);
+                let most = high[places].par_chunks_exact_mut(k).enumerate();
+                most.for_each(|(b, sums)| this.add_most(b, sums));
+            })?;
         }
         Ok(())
     }
@@ -159,12 +152,10 @@ impl Predictor {
     fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<Vec<f64>> {
         let (width, k) = (self.model.structure.width(), self.model.structure.classes);
         let mut all = Vec::with_capacity(rows.len() / width * k);
-        for piece in rows.chunks(self.score_piece() * width) {
-            self.load(piece, shift);
-            self.forward(Pass::Scores)?;
-            let recheck = self.activations.scores_to_recheck(k);
-            self.add_scores(&recheck, &mut all);
-        }
+        self.score_pieces(rows, shift, |this, _| {
+            let recheck = this.activations.scores_to_recheck(k);
+            this.add_scores(&recheck, &mut all);
+        })?;
         self.add_units(rows, shift, &mut all);
         Ok(all)
     }

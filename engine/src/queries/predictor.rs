@@ -42,6 +42,7 @@ use crate::matrix::Rows;
 use crate::model::{Model, check_rows};
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
+use std::ops::Range;
 
 /// Activations of one piece of rows, at most about this many numbers.
 const PIECE_NUMBERS: usize = 1 << 24;
@@ -96,6 +97,7 @@ pub struct Predictor {
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
     pub(crate) recomputed: usize,
+    ahead: Batch, // rows that are computed next, on a GPU
     gpu: Option<Scoring>,
 }
 
@@ -133,6 +135,7 @@ impl Predictor {
             activations: Activations::new(),
             batch: Batch::default(),
             recomputed: 0,
+            ahead: Batch::default(),
             gpu: None,
             model,
         })
@@ -157,6 +160,7 @@ impl Predictor {
             }
         };
         self.batch.gapless = self.gpu.is_some();
+        self.ahead.gapless = self.batch.gapless;
         Ok(())
     }
 
@@ -193,6 +197,64 @@ impl Predictor {
             Vec::new()
         };
         activations.adopt(&model.structure, gpu.scores()?, phi);
+        Ok(())
+    }
+
+    /// Scores pieces of rows, and calls `each` after each piece with where it lies among the rows. A GPU computes the next
+    /// piece meanwhile.
+    pub(crate) fn score_pieces(
+        &mut self,
+        rows: &[f32],
+        shift: (isize, isize),
+        mut each: impl FnMut(&mut Self, Range<usize>),
+    ) -> Result<()> {
+        let width = self.model.structure.width();
+        let (count, piece) = (rows.len() / width, self.score_piece());
+        let part = |first: usize| first..count.min(first + piece);
+        let numbers = |part: Range<usize>| &rows[part.start * width..part.end * width];
+        for first in (0..count).step_by(piece) {
+            if self.gpu.is_none() {
+                self.load(numbers(part(first)), shift);
+                self.forward(Pass::Scores)?;
+                each(self, part(first));
+                continue;
+            }
+            if first == 0 {
+                self.queue_ahead(numbers(part(0)), shift)?;
+            }
+            std::mem::swap(&mut self.batch, &mut self.ahead);
+            let next = part(first + piece.min(count - first));
+            self.fetch_and_queue(numbers(next), shift)?;
+            each(self, part(first));
+        }
+        Ok(())
+    }
+
+    /// Puts rows on the GPU and queues their pass.
+    fn queue_ahead(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<()> {
+        self.model.fill(rows, shift, &mut self.ahead);
+        let Some(gpu) = &mut self.gpu else {
+            return Ok(());
+        };
+        gpu.load(&self.ahead)?;
+        gpu.queue(Outputs::Scores)
+    }
+
+    /// Takes the scores that a GPU computes, and puts the next rows there meanwhile, if there are any.
+    fn fetch_and_queue(&mut self, next: &[f32], shift: (isize, isize)) -> Result<()> {
+        let Some(gpu) = &mut self.gpu else {
+            return Ok(());
+        };
+        if !next.is_empty() {
+            self.model.fill(next, shift, &mut self.ahead);
+            gpu.load(&self.ahead)?;
+        }
+        let scores = gpu.scores()?;
+        if !next.is_empty() {
+            gpu.queue(Outputs::Scores)?;
+        }
+        self.activations
+            .adopt(&self.model.structure, scores, Vec::new());
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::circuit::log_space::LogValues;
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
 use crate::queries::likelihoods::softmax_rows;
-use crate::queries::predictor::{Pass, Predictor, TOLERANCE};
+use crate::queries::predictor::{Predictor, TOLERANCE};
 use rayon::prelude::*;
 
 /// Probabilities below this need not be right.
@@ -55,15 +55,13 @@ impl Predictor {
     /// from what classes have beyond the row's scale.
     pub fn score(&mut self, rows: Rows<'_>) -> Result<Scores> {
         let n = self.check_rows(rows)?;
-        let (k, width) = (self.model().structure.classes, rows.width());
+        let k = self.model().structure.classes;
         let (mut posterior, mut logs) = (Vec::with_capacity(n * k), Vec::with_capacity(n * k));
-        for piece in rows.as_slice().chunks(self.score_piece() * width) {
-            self.load(piece, (0, 0));
-            self.forward(Pass::Scores)?;
-            let (recheck, first) = (self.answers_to_recheck(), logs.len());
-            self.add_scores(&recheck, &mut logs);
-            self.add_posteriors(&recheck, &logs[first..], &mut posterior);
-        }
+        self.score_pieces(rows.as_slice(), (0, 0), |this, piece| {
+            let recheck = this.answers_to_recheck();
+            this.add_scores(&recheck, &mut logs);
+            this.add_posteriors(&recheck, &logs[piece.start * k..], &mut posterior);
+        })?;
         self.keep_priors(rows, &mut posterior);
         self.add_units(rows.as_slice(), (0, 0), &mut logs);
         let prior = &self.model().log_prior;

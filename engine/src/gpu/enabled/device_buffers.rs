@@ -55,6 +55,7 @@ impl<T> Buffer<T> {
 pub(crate) struct Gpu {
     ctx: Arc<CudaContext>,
     stream: Arc<CudaStream>,
+    copies: Arc<CudaStream>, // beside the work
     functions: HashMap<Kernel, CudaFunction>,
     allocated: Vec<u64>,
     processors: usize,
@@ -87,6 +88,7 @@ impl Gpu {
         Ok(Self {
             processors: processors.map_or(1, |count| count.max(1) as usize),
             functions,
+            copies: ctx.new_stream().map_err(fail)?,
             ctx,
             stream,
             allocated: Vec::new(),
@@ -154,6 +156,17 @@ impl Gpu {
         // SAFETY: the buffer is long enough; from memory that is not pinned the copy has read all when it returns.
         unsafe { result::memcpy_htod_async(buffer.at, values, self.stream.cu_stream()) }
             .map_err(fail)
+    }
+
+    /// Copies numbers to the GPU at once, while work that does not use them goes on.
+    pub fn send_beside<T: Copy>(&self, buffer: Buffer<T>, values: &[T]) -> Result<()> {
+        assert!(values.len() <= buffer.len, "numbers for a smaller buffer");
+        let fail = |error| failed("copying to the GPU", error);
+        self.ctx.bind_to_thread().map_err(fail)?;
+        // SAFETY: the buffer is long enough, and the values live until the copy is done.
+        unsafe { result::memcpy_htod_async(buffer.at, values, self.copies.cu_stream()) }
+            .map_err(fail)?;
+        self.copies.synchronize().map_err(fail)
     }
 
     /// Copies numbers back, when all work before has been done.
