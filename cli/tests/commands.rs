@@ -248,7 +248,10 @@ fn bench_prints_a_line_for_each_job() {
             && lines[2]["samples_per_s"].as_f64().unwrap() > 0.0
     );
     for line in &lines[3..8] {
-        assert!((0.0..=1.0).contains(&line["computed_again"].as_f64().unwrap()), "{line}");
+        assert!(
+            (0.0..=1.0).contains(&line["computed_again"].as_f64().unwrap()),
+            "{line}"
+        );
     }
 }
 

@@ -647,7 +647,8 @@ fn the_bound_holds() {
             let exact = reference.scores(batch.row(b));
             let ours = &activations.log_likelihood()[b * k..(b + 1) * k];
             let bounds = activations.class_underflow_bounds(k, b);
-            for ((exact, ours), &bound) in exact.iter().zip(ours).zip(bounds) {
+            let known = |(_, bound): &(_, &f32)| bound.is_finite(); // else computed again
+            for ((exact, ours), &bound) in exact.iter().zip(ours).zip(bounds).filter(known) {
                 let most = f64::from(bound).ln_1p() + 1e-4f64.max(1e-6 * exact.abs());
                 assert!(
                     exact - ours <= most,

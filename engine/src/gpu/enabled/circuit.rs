@@ -24,7 +24,7 @@ pub(crate) struct Circuit {
     pub weights: Buffer<f32>,         // all matrices, see `Places`
     pub rounded: Option<Buffer<f32>>, // the same with the bits that tensor cores read
     pub least: Buffer<f32>,           // by matrix: its least number
-    pub level_least: Buffer<f32>,     // the same by level, tree after tree
+    pub level_by: Buffer<f32>,        // by level, tree after tree: 4 / the least of its matrices
     pub level_matrices: Buffer<i32>,  // by level: its first matrix, and the end
     pub frame: Buffer<f32>,           // (B, D)
     pub tops: Buffer<i32>,            // of all layers
@@ -92,7 +92,7 @@ impl Circuit {
             weights: gpu.allocate(places.total)?,
             rounded: rounded.then(|| gpu.allocate(places.total)).transpose()?,
             least: gpu.allocate(places.matrices)?,
-            level_least: gpu.allocate(level_matrices.len() - 1)?,
+            level_by: gpu.allocate(level_matrices.len() - 1)?,
             level_matrices: gpu.upload(&level_matrices)?,
             frame: gpu.allocate(rows * s.frame_len())?,
             top_layers: gpu.allocate(s.trees.len() + 1)?,
@@ -131,10 +131,10 @@ impl Circuit {
         self.gpu.send(self.least, &least)?;
         let of_level = |place: &Place| {
             let own = &least[place.before..][..place.matrices];
-            own.iter().copied().fold(f32::INFINITY, f32::min)
+            4.0 / own.iter().copied().fold(f32::INFINITY, f32::min)
         };
-        let level_least: Vec<f32> = self.places.levels.iter().flatten().map(of_level).collect();
-        self.gpu.send(self.level_least, &level_least)?;
+        let level_by: Vec<f32> = self.places.levels.iter().flatten().map(of_level).collect();
+        self.gpu.send(self.level_by, &level_by)?;
         let Some(buffer) = self.rounded else {
             return Ok(());
         };
@@ -196,7 +196,7 @@ impl Circuit {
             tree: &self.trees[t],
             leaves: self.leaves_args(t, rows, samples),
             weights: self.level_weights(t, 1),
-            least: self.least_of(t, 1),
+            level_by: self.by_of(t, 1),
         }
     }
 
@@ -258,7 +258,7 @@ impl Circuit {
             others: if others { stage.others.at } else { 0 },
             child: stage.child.at,
             matrix: tree.matrix[l - 1].at,
-            least: self.least_of(t, l).at,
+            by: self.by_of(t, l).at,
             rows: rows as i32,
         };
         let launch = choose_forward(&self.gpu, below.channels, above, rows, others);
@@ -286,10 +286,10 @@ impl Circuit {
             .part(place.first, place.len())
     }
 
-    /// Where the least number of all matrices of a level lies.
-    fn least_of(&self, t: usize, l: usize) -> Buffer<f32> {
+    /// Where 4 / the least number of all matrices of a level lies.
+    fn by_of(&self, t: usize, l: usize) -> Buffer<f32> {
         let before: usize = self.places.levels[..t].iter().map(Vec::len).sum();
-        self.level_least.part(before + l - 1, 1)
+        self.level_by.part(before + l - 1, 1)
     }
 
     /// The arguments of the root kernel, without an objective.

@@ -136,7 +136,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
             if (lane == y) own = sum[y];
         if (lane < CLASSES && y0 + lane < s.classes) {
             psi[y0 + lane] = own;
-            doubt[y0 + lane] = relative + lost / own; // not finite where nothing is left
+            doubt[y0 + lane] = relative + __fdividef(lost, own); // not finite where nothing is left
             largest = fmaxf(largest, own);
             score[y0 + lane] = seen ? log((double)own) + most : 0.0;
         }
@@ -159,7 +159,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         } else {
             objective(s, b, score, lane, note);
             for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
-            harm += (relative + lost / largest) / s.samples; // of the seeds themselves
+            harm += (relative + __fdividef(lost, largest)) / s.samples; // of the seeds themselves
             const bool doubtful = !(harm <= 1e-3);
             if (lane == 0) s.doubtful[b] = doubtful;
             if (doubtful)

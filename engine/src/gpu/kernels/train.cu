@@ -64,8 +64,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     };
     auto note_least = [&]() {
         for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
-        float* to = r.least + row / r.height;
-        if (lane == 0 && !(least >= __ldcg(to))) atomicMin((int*)to, __float_as_int(fmaxf(least, 0.0f)));
+        if (lane == 0) atomicMin((int*)r.least + row / r.height, __float_as_int(fmaxf(least, 0.0f)));
     };
     const int wide = r.wide, parts = r.parts;
     const u64 stride = r.stride;
@@ -147,21 +146,12 @@ struct Finish {
     const Cost* cost;
     Cost* sums; // (slots)
     Clock* clock;
-    const float* least; // (matrices), see `update`
-    float* level_least; // (levels)
-    const int* levels;  // (levels + 1): their first matrices
-    int samples, level_count;
+    int samples;
 };
 
 // The step's loss, summed in one fixed order; then the next step.
 extern "C" __global__ void __launch_bounds__(1024) finish(const __grid_constant__ Finish s) {
     __shared__ Cost parts[1024];
-    for (int l = threadIdx.x / 32; l < s.level_count; l += 32) {
-        float least = __int_as_float(0x7f800000);
-        for (int m = s.levels[l] + threadIdx.x % 32; m < s.levels[l + 1]; m += 32) least = fminf(least, s.least[m]);
-        for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
-        if (threadIdx.x % 32 == 0) s.level_least[l] = least;
-    }
     Cost sum = {};
     for (int b = threadIdx.x; b < s.samples; b += 1024) {
         const Cost& cost = s.cost[b];

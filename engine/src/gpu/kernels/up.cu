@@ -7,13 +7,13 @@ struct Mix {
     float* others;        // (nodes below, B, wide C): the product of a child's siblings; null where nothing goes down
     const int* child;     // (windows, 4), −1 where there is none
     const int* matrix;    // (nodes below)
-    const float* least;   // the least number of all matrices of the level
+    const float* by;      // 4 / the least number of all matrices of the level
     int rows;             // B, a multiple of 64
 };
 
 // Log-scale of one row of a window, and what underflow may have taken.
 __device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
-    const float by = 4.0f / *s.least;
+    const float by = *s.by;
     double scale = 0.0;
     float2 lost = make_float2(2.0f * TINY, 0.0f); // of the product, and of sums over φ that was not divided yet
     for (int k = 0; k < 4; k++) {

@@ -340,11 +340,7 @@ impl GpuTraining {
             cost: self.buffers.cost.at,
             sums: self.buffers.costs.at,
             clock: self.buffers.clock.at,
-            least: circuit.least.at,
-            level_least: circuit.level_least.at,
-            levels: circuit.level_matrices.at,
             samples: samples as i32,
-            level_count: circuit.level_least.len as i32,
         };
         gpu.launch(Kernel::Finish.on(1, 1024), &finish)
     }
@@ -373,6 +369,10 @@ impl GpuTraining {
             tops: circuit.tops.at,
             dropping: self.dropping.at,
             smooth: self.smooth.at,
+            least: circuit.least.at,
+            by: circuit.level_by.at,
+            levels: circuit.level_matrices.at,
+            level_count: circuit.level_by.len as i32,
             top_count: circuit.tops.len as u64,
             seed: settings.seed,
             drop: settings.drop_inputs,
