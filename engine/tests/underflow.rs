@@ -659,5 +659,5 @@ fn the_bound_holds() {
             }
         }
     }
-    assert!(bounded > 1000 && spoilt > 20, "{bounded} {spoilt}");
+    assert!(bounded > 1000 && spoilt > 5, "{bounded} {spoilt}");
 }
