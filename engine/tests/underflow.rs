@@ -624,7 +624,9 @@ fn a_trained_model_needs_no_recheck() {
     };
     let data = Data::new(rows, &labels); // all wrong, so that every class has its gradient
     let mut trainer = Trainer::from_model(model, settings, data).unwrap();
-    (0..5).for_each(|_| drop(trainer.advance().unwrap()));
+    for _ in 0..5 {
+        trainer.advance().unwrap();
+    }
     assert_eq!(trainer.recomputed(), 0);
 }
 
