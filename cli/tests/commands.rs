@@ -353,7 +353,8 @@ fn images_in_images_out() {
 #[test]
 fn bench_prints_a_line_for_each_job() {
     let folder = Folder::new();
-    let run = folder.run("bench --json --preset mnist-cp --batch 4 --rounds 1 --steps 1");
+    let fast = "--batch 4 --rounds 1 --steps 1 --digits-steps 1";
+    let run = folder.run(&format!("bench --json --preset mnist-cp {fast}"));
     let lines: Vec<serde_json::Value> = run
         .stdout
         .lines()
@@ -363,12 +364,20 @@ fn bench_prints_a_line_for_each_job() {
         .iter()
         .map(|line| line["job"].as_str().unwrap())
         .collect();
-    assert_eq!(jobs, ["train", "train-preset", "score", "limit"]);
+    let real = ["predict", "likelihoods", "shifts", "train-10%", "train-50%"];
+    let all = [&["train", "train-preset", "score"][..], &real, &["limit"]].concat();
+    assert_eq!(jobs, all);
     assert_eq!(lines[0]["edges"], 512_000);
     assert!(
-        lines[3]["gflop_per_s"].as_f64().unwrap() > 0.0
+        lines[8]["gflop_per_s"].as_f64().unwrap() > 0.0
             && lines[2]["samples_per_s"].as_f64().unwrap() > 0.0
     );
+    for line in &lines[3..8] {
+        assert!(
+            (0.0..=1.0).contains(&line["computed_again"].as_f64().unwrap()),
+            "{line}"
+        );
+    }
 }
 
 #[test]

@@ -155,6 +155,20 @@ impl RowStream {
         }
     }
 
+    /// The same rows, read on another thread while this one works with those before.
+    pub fn read_ahead(self) -> Self {
+        let (send, receive) = std::sync::mpsc::sync_channel(2);
+        let (name, layout) = (self.name.clone(), self.layout.clone());
+        std::thread::spawn(move || {
+            for chunk in self {
+                if send.send(chunk).is_err() {
+                    break; // nobody wants more
+                }
+            }
+        });
+        Self::new(name, layout, move || receive.recv().ok().transpose())
+    }
+
     /// All rows at once.
     pub fn collect_table(self) -> Result<Table> {
         let mut table = Table {

@@ -525,6 +525,42 @@ fn questions_agree() {
     }
 }
 
+/// A trained model and clean rows: the card computes none of them again, and answers as the processor does.
+#[test]
+fn a_trained_model_needs_no_recheck() {
+    let Some(ordinal) = card() else { return };
+    let (model, values) = random_models::trained();
+    let rows = Rows::new(&values, model.structure.width()).unwrap();
+    let mut cpu = Predictor::new(model.clone()).unwrap();
+    let expected = cpu.score(rows).unwrap();
+    for (precision, within) in [(Precision::F32, 1e-4), (Precision::Tf32, 0.5)] {
+        let mut gpu = Predictor::new(model.clone()).unwrap();
+        gpu.use_device(Device::Cuda(ordinal), precision).unwrap();
+        let ours = gpu.score(rows).unwrap();
+        gpu.score_shifted(rows, &sumout::queries::shifts(1))
+            .unwrap();
+        gpu.log_likelihood(rows).unwrap();
+        assert_eq!(gpu.recomputed(), 0, "{precision:?}");
+        for (a, b) in ours.log_marginal.iter().zip(&expected.log_marginal) {
+            assert!((a - b).abs() <= within, "{precision:?} {a} {b}");
+        }
+        let labels: Vec<i64> = (0..rows.len() as i64).map(|row| (row + 1) % 4).collect();
+        let settings = Settings {
+            steps: 5,
+            drop_inputs: 0.1,
+            ..Settings::default()
+        };
+        let data = data_of(&model.structure, &values, &labels); // all wrong
+        let mut trainer = Trainer::from_model(model.clone(), settings, data).unwrap();
+        trainer
+            .use_device(Device::Cuda(ordinal), precision)
+            .unwrap();
+        trainer.run_with(|_, _| ControlFlow::Continue(())).unwrap();
+        assert_eq!(trainer.recomputed(), 0, "{precision:?}");
+    }
+    questions_alike(model, &values, ordinal, "trained");
+}
+
 fn questions_alike(model: Model, rows: &[f32], ordinal: usize, what: &str) {
     let mut cpu = Predictor::new(model.clone()).unwrap();
     let mut gpu = Predictor::new(model).unwrap();

@@ -12,7 +12,8 @@ use sumout::model::Scaling;
 use sumout::queries::predict_together;
 use sumout::reference::Reference;
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
-use sumout::{Matrix, Model, Predictor, Rows};
+use sumout::training::Data;
+use sumout::{Matrix, Model, Predictor, Rows, Settings, Trainer};
 
 /// A model over random structures whose weights go down to e^(−3·spread).
 fn model(spread: f64, draw: &mut Draw) -> Model {
@@ -587,4 +588,78 @@ fn wide_numbers_agree_with_the_reference() {
         }
     }
     assert!(held > 150, "{held}");
+}
+
+/// A trained model and clean rows, whose children disagree at every level: no row is computed again, every class is as
+/// the reference has it, and training computes no row again either.
+#[test]
+fn a_trained_model_needs_no_recheck() {
+    let (model, values) = random_models::trained();
+    let reference = Reference::new(&model.structure, &model.weights);
+    let (k, width) = (model.structure.classes, model.structure.width());
+    let rows = Rows::new(&values, width).unwrap();
+    let mut predictor = Predictor::new(model.clone()).unwrap();
+    let scores = predictor.log_likelihood(rows).unwrap();
+    let posterior = predictor.score(rows).unwrap().posterior;
+    predictor
+        .score_shifted(rows, &sumout::queries::shifts(1))
+        .unwrap();
+    assert_eq!(predictor.recomputed(), 0);
+    let mut batch = Batch::default();
+    sumout::internals::fill(&model, &values, &mut batch);
+    for b in (0..rows.len()).step_by(7) {
+        let exact = reference.scores(batch.row(b));
+        let whole = log_sum_exp(&exact); // the prior is uniform
+        for y in 0..k {
+            let (ours, exact, p) = (scores[(b, y)], exact[y], posterior[(b, y)]);
+            assert!((ours - exact).abs() <= 1e-4, "{ours} {exact}");
+            let share = (exact - whole).exp();
+            assert!((p - share).abs() <= 1e-4 * share, "{p} {share}");
+        }
+    }
+    let labels: Vec<Option<usize>> = (0..rows.len()).map(|row| Some((row + 1) % k)).collect();
+    let settings = Settings {
+        drop_inputs: 0.1,
+        ..Settings::default()
+    };
+    let data = Data::new(rows, &labels); // all wrong, so that every class has its gradient
+    let mut trainer = Trainer::from_model(model, settings, data).unwrap();
+    for _ in 0..5 {
+        trainer.advance().unwrap();
+    }
+    assert_eq!(trainer.recomputed(), 0);
+}
+
+/// What underflow takes from a class is at most the bound, also where that is neither nothing nor everything.
+#[test]
+fn the_bound_holds() {
+    let (mut bounded, mut spoilt) = (0, 0);
+    for seed in 0..400 {
+        let draw = &mut Draw::new(7000 + seed);
+        let structure = random_models::structure(draw);
+        let spread = [3.0, 10.0, 30.0, 60.0][seed as usize % 4];
+        let weights = random_models::weights(&structure, spread, draw);
+        let batch = random_models::batch(&structure, 6, 0.1, 1e4, draw);
+        let reference = Reference::new(&structure, &weights);
+        let mut activations = Activations::new();
+        let prepared = Prepared::new(&weights);
+        activations.forward(&structure, &prepared, &batch, &[], Keep::Scores);
+        let k = structure.classes;
+        for b in 0..batch.rows {
+            let exact = reference.scores(batch.row(b));
+            let ours = &activations.log_likelihood()[b * k..(b + 1) * k];
+            let bounds = activations.class_underflow_bounds(k, b);
+            let known = |(_, bound): &(_, &f32)| bound.is_finite(); // else computed again
+            for ((exact, ours), &bound) in exact.iter().zip(ours).zip(bounds).filter(known) {
+                let most = f64::from(bound).ln_1p() + 1e-4f64.max(1e-6 * exact.abs());
+                assert!(
+                    exact - ours <= most,
+                    "{seed}: {exact} {ours}, bound {bound}"
+                );
+                bounded += usize::from(bound < 1e-6);
+                spoilt += usize::from(exact - ours > 0.01);
+            }
+        }
+    }
+    assert!(bounded > 1000 && spoilt > 5, "{bounded} {spoilt}");
 }

@@ -61,9 +61,9 @@ pub fn score(
         None => Grid::image(1, test.layout.width, 1),
     };
     missing.apply(&grid, &mut rows, 0, seed)?;
-    let scores = predictor.log_joint(predictor.model().rows(&rows)?, &shifts(1))?;
+    let ours = predictor.predict_shifted(predictor.model().rows(&rows)?, &shifts(1))?;
     let answers = [
-        scores.argmax(),
+        ours,
         neighbours.by_seen_pixels(&rows),
         neighbours.by_filled_in(&rows),
     ];

@@ -36,7 +36,8 @@ pub fn run(args: &Args) -> Result<()> {
     } = OpenModel::open(&args.model, &args.device, &args.out, &inputs)?;
     let rows = args
         .input
-        .open_unlabelled(predictor.model(), args.keep.keep())?;
+        .open_unlabelled(predictor.model(), args.keep.keep())?
+        .read_ahead();
     let kept: Vec<Field> = rows.layout.kept.iter().map(|k| k.field.clone()).collect();
     let create = |model: &Model, named: bool| {
         Output::create(&args.out, format, fields(model, &kept, named), None)

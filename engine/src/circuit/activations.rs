@@ -2,7 +2,7 @@
 
 use crate::arithmetic::matmul::padded;
 use crate::circuit::outputs::GpuScores;
-use crate::layers::product::{Child, TINY};
+use crate::layers::product::{Child, UnderflowBound};
 use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::CHUNK;
 use crate::structure::{Structure, Tree};
@@ -10,11 +10,11 @@ use crate::structure::{Structure, Tree};
 /// The numbers of one layer; rows as in [`ActiveLayer`].
 #[derive(Default)]
 pub(crate) struct Buffers {
-    pub phi: Vec<f32>,             // (rows, padded C)
-    pub dphi: Vec<f32>,            // (rows, padded C)
+    pub phi: Vec<f32>,                        // (rows, padded C)
+    pub dphi: Vec<f32>,                       // (rows, padded C)
     pub psi: Vec<f32>, // (rows, padded C of the level above); dψ after the backward pass
     pub log_scale: Vec<f64>, // (rows)
-    pub underflow_bound: Vec<f32>, // (rows)
+    pub underflow_bound: Vec<UnderflowBound>, // (rows); of ψ, once it is mixed
     pub inverse: Vec<f32>, // (rows)
 }
 
@@ -159,18 +159,7 @@ impl Activations {
         {
             to[..k].copy_from_slice(from);
         }
-        let relative_bound = |(i, &psi): (usize, &f32)| {
-            if psi > TINY {
-                scores.underflow_bound[i / k] / psi
-            } else {
-                f32::INFINITY
-            }
-        };
-        self.root.relative_bound = if scores.relative_bound.is_empty() {
-            scores.psi.iter().enumerate().map(relative_bound).collect()
-        } else {
-            scores.relative_bound
-        };
+        self.root.relative_bound = scores.relative_bound;
         self.root.underflow_bound = scores.underflow_bound;
         self.root.factor = scores.factor;
         self.root.log_likelihood = scores.score;

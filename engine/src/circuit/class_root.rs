@@ -15,7 +15,7 @@ use crate::arithmetic::matmul::{Panel, arch, padded};
 use crate::arithmetic::tasks::{for_each_task, in_pool};
 use crate::circuit::activations::{Activations, Buffers, Keep, Root, fit};
 use crate::layers::mixing_gradient::{MatrixShape, Scratch, Segment, with_mixed};
-use crate::layers::product::TINY;
+use crate::layers::product::{TINY, UnderflowBound};
 use crate::layers::weights::Prepared;
 use crate::rows::active_nodes::{ActiveNodes, Dropped};
 use crate::rows::batch::{Batch, CHUNK, bits};
@@ -245,31 +245,32 @@ impl<'a> RootPass<'a> {
     /// The tops side by side, mixed into classes.
     fn mix_tops(&self, mut chunk: Chunk<'_>) {
         let count = chunk.underflow_bound.len();
-        let mut scale = [0.0; CHUNK];
-        for (b, scale) in scale[..count].iter_mut().enumerate() {
-            *scale = self.join_tops(&mut chunk, b);
-        }
+        let tops: Vec<JoinedTops> = (0..count).map(|b| self.join_tops(&mut chunk, b)).collect();
         let classes = &self.prepared.classes;
         classes.forward(arch(), 0, count, chunk.phi, chunk.psi);
-        for (b, &scale) in scale[..count].iter().enumerate() {
-            self.score(&mut chunk, b, scale);
+        for (b, tops) in tops.iter().enumerate() {
+            self.score(&mut chunk, b, tops);
         }
     }
 
-    /// Puts the tops of one sample side by side; returns their common log-scale.
-    fn join_tops(&self, chunk: &mut Chunk<'_>, b: usize) -> f64 {
+    /// Puts the tops of one sample side by side.
+    fn join_tops(&self, chunk: &mut Chunk<'_>, b: usize) -> JoinedTops {
         let trees = self.s.trees.len();
         let padded_tops = padded(self.s.root_channels());
         let tops = self.tops_of(chunk.word, b);
         let scales = tops.iter().map(|top| top.log_scale);
         let scale = scales.fold(f64::NEG_INFINITY, f64::max);
-        chunk.underflow_bound[b] = if trees > 1 { TINY } else { 0.0 };
+        let mut bound = UnderflowBound {
+            absolute: if trees > 1 { TINY } else { 0.0 },
+            relative: 0.0,
+        };
         let mut rest = &mut chunk.phi[b * padded_tops..(b + 1) * padded_tops];
         for (t, top) in tops.iter().enumerate() {
             let (part, after) = rest.split_at_mut(self.s.trees[t].top_channels());
             let by = (top.log_scale - scale).exp() as f32;
             chunk.factor[b * trees + t] = by;
-            chunk.underflow_bound[b] += top.underflow_bound * by;
+            bound.absolute += top.underflow_bound.absolute * by;
+            bound.relative = bound.relative.max(top.underflow_bound.relative);
             match top.phi {
                 Some(values) => {
                     let both = part.iter_mut().zip(values);
@@ -280,30 +281,37 @@ impl<'a> RootPass<'a> {
             rest = after;
         }
         rest.fill(0.0);
-        scale
+        JoinedTops {
+            log_scale: scale,
+            underflow_bound: bound,
+        }
     }
 
     /// Scores of one sample, and what underflow may have taken from each.
-    fn score(&self, chunk: &mut Chunk<'_>, b: usize, scale: f64) {
+    fn score(&self, chunk: &mut Chunk<'_>, b: usize, tops: &JoinedTops) {
         let (k, k_padded) = (self.s.classes, padded(self.s.classes));
         let is_seen = |rows: &ActiveNodes| {
             let top = rows.layers.last();
             top.is_some_and(|top| top.mask[chunk.word] >> b & 1 == 1)
         };
         let seen = self.rows[..self.s.trees.len()].iter().any(is_seen);
+        let UnderflowBound { absolute, relative } = tops.underflow_bound;
+        let mut largest = 0.0f32;
         for y in 0..k {
             let psi = chunk.psi[b * k_padded + y];
-            chunk.relative_bound[b * k + y] = if psi > TINY {
-                chunk.underflow_bound[b] / psi
+            largest = largest.max(psi);
+            chunk.relative_bound[b * k + y] = if psi > 0.0 {
+                relative + absolute / psi
             } else {
                 f32::INFINITY
             };
             chunk.scores[b * k + y] = if seen {
-                f64::from(psi).ln() + scale
+                f64::from(psi).ln() + tops.log_scale
             } else {
                 0.0
             };
         }
+        chunk.underflow_bound[b] = absolute + relative * largest;
     }
 
     /// The tops of all trees for one sample.
@@ -321,7 +329,7 @@ impl<'a> RootPass<'a> {
             return Top {
                 phi: None,
                 log_scale: 0.0,
-                underflow_bound: 0.0,
+                underflow_bound: UnderflowBound::default(),
             };
         }
         let before = layer.mask[word] & ((1 << bit) - 1);
@@ -339,7 +347,13 @@ impl<'a> RootPass<'a> {
 struct Top<'a> {
     phi: Option<&'a [f32]>,
     log_scale: f64,
-    underflow_bound: f32,
+    underflow_bound: UnderflowBound,
+}
+
+/// What the tops of all trees have in common, for one sample.
+struct JoinedTops {
+    log_scale: f64,
+    underflow_bound: UnderflowBound,
 }
 
 /// The product of the top's children, class by class. Eight factors, none below 10⁻³⁸, are within the reach of f64.
@@ -361,8 +375,9 @@ fn multiply_classes(
             for (row, b) in (layer.first[key]..).zip(bits(layer.mask[key])) {
                 for (y, &factor) in buffers.psi[row * k_padded..][..k].iter().enumerate() {
                     products[b * k + y] *= f64::from(factor);
+                    let UnderflowBound { absolute, relative } = buffers.underflow_bound[row];
                     chunk.relative_bound[b * k + y] += if factor > TINY {
-                        buffers.underflow_bound[row] / factor
+                        relative + absolute / factor
                     } else {
                         f32::INFINITY
                     };

@@ -11,7 +11,7 @@ use crate::circuit::activations::{
 };
 use crate::layers::leaf_kernel::LeafForward;
 use crate::layers::mixing::ForwardRows;
-use crate::layers::product::{Child, GROUP, ProductForward, Rescale, Scales};
+use crate::layers::product::{Child, GROUP, ProductForward, Rescale, Scales, UnderflowBound};
 use crate::layers::weights::Prepared;
 use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::{Batch, CHUNK};
@@ -25,7 +25,7 @@ struct Task<'a> {
     mask: u64,
     phi: &'a mut [f32],
     log_scale: &'a mut [f64],
-    underflow_bound: &'a mut [f32],
+    underflow_bound: &'a mut [UnderflowBound],
     psi: &'a mut [f32],
     out: &'a mut [f32],
     scales: Scales<'a>,
@@ -223,7 +223,7 @@ impl LevelForward<'_> {
 struct LeafRows<'a> {
     phi: &'a mut [f32],
     log_scale: &'a mut [f64],
-    underflow_bound: &'a mut [f32],
+    underflow_bound: &'a mut [UnderflowBound],
 }
 
 /// A window of nodes and some chunks of samples, which are mixed together.
@@ -285,6 +285,9 @@ impl<'a> WindowForward<'a> {
         let (a_padded, c_padded) = (level.a_padded(), level.c_padded());
         let k = self.present[index];
         let node = self.nodes[k] as usize;
+        let matrix = level.tree.levels[level.l - 1].weight_of[node] as usize;
+        let simplex = &level.prepared.levels[level.t][level.l - 1];
+        let least = simplex.least(matrix);
         let mut parts = Vec::with_capacity(group.len());
         for (task, child) in group.iter_mut().zip(self.children.iter().map(|of| of[k])) {
             let count = child.mask.count_ones() as usize;
@@ -298,6 +301,8 @@ impl<'a> WindowForward<'a> {
                 };
                 level.leaf_rows(node, task.word, child.mask, rows);
             }
+            let bounds = task.underflow_bound[rows.clone()].iter_mut();
+            bounds.for_each(|bound| *bound = bound.mixed(least));
             let psi = if self.straight {
                 &mut *task.out
             } else {
@@ -311,8 +316,6 @@ impl<'a> WindowForward<'a> {
         } else {
             Then::Replace
         };
-        let matrix = level.tree.levels[level.l - 1].weight_of[node] as usize;
-        let simplex = &level.prepared.levels[level.t][level.l - 1];
         simplex.forward_into(arch(), matrix, &mut parts, then);
     }
 

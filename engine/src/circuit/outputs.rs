@@ -20,7 +20,7 @@ pub struct GpuScores {
     pub psi: Vec<f32>,
     /// What underflow may have taken from it, at most, (B).
     pub underflow_bound: Vec<f32>,
-    /// The part of each P(x|y) that underflow may have taken, (B, K); empty where that follows from the two above.
+    /// The part of each P(x|y) that underflow may have taken, at most, (B, K).
     pub relative_bound: Vec<f32>,
     /// Scale of each tree's top, (B, trees).
     pub factor: Vec<f32>,

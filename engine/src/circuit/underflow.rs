@@ -84,16 +84,18 @@ impl Activations {
     }
 
     /// Samples whose derivative may have lost too much to underflow. `output_gradients` (B, K) are `∂/∂ log P(X|y)`: a
-    /// class that hardly counts in the objective hardly counts here.
+    /// class that hardly counts in the objective hardly counts here. The gradients themselves, of about 1/B, may be
+    /// wrong by what underflow may have taken from the likeliest class.
     pub fn gradients_to_recheck(&self, classes: usize, output_gradients: &[f32]) -> Vec<usize> {
         let harm = |b: usize| -> f64 {
             let gradients = &output_gradients[b * classes..(b + 1) * classes];
-            let both = gradients
-                .iter()
-                .zip(self.class_underflow_bounds(classes, b));
-            both.filter(|(gradient, _)| **gradient != 0.0)
-                .map(|(gradient, bound)| f64::from(gradient.abs() * bound))
-                .sum()
+            let bounds = self.class_underflow_bounds(classes, b);
+            let likeliest = bounds.iter().copied().fold(f32::INFINITY, f32::min);
+            let both = gradients.iter().zip(bounds);
+            let of_classes = both
+                .filter(|(gradient, _)| **gradient != 0.0)
+                .map(|(gradient, bound)| f64::from(gradient.abs() * bound));
+            of_classes.sum::<f64>() + f64::from(likeliest) / self.samples as f64
         };
         let needs_recheck = |harm: f64| harm.is_nan() || harm > GRADIENT_TOLERANCE;
         (0..self.samples)

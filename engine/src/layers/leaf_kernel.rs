@@ -6,7 +6,7 @@
 use crate::arithmetic::math::{argmax, exp};
 use crate::arithmetic::matmul::padded;
 use crate::layers::leaf::{Coordinate, Family, log_leaf, log_peak, log_tables};
-use crate::layers::product::TINY;
+use crate::layers::product::UnderflowBound;
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{OUTSIDE, Position};
 use pulp::{Simd, WithSimd};
@@ -305,7 +305,7 @@ pub struct LeafForward<'a> {
     /// (rows).
     pub log_scale: &'a mut [f64],
     /// (rows).
-    pub underflow_bound: &'a mut [f32],
+    pub underflow_bound: &'a mut [UnderflowBound],
 }
 
 impl LeafForward<'_> {
@@ -355,7 +355,7 @@ impl WithSimd for LeafForward<'_> {
             let (scale, top) = kernel.scale(simd, inputs, frame, phi);
             tops[row] = top;
             self.log_scale[row] = scale.unwrap_or(0.0);
-            self.underflow_bound[row] = if scale.is_some() { TINY } else { f32::INFINITY };
+            self.underflow_bound[row] = UnderflowBound::of_leaf(scale.is_some());
         }
         let (phi, _) = S::as_mut_simd_f32s(self.phi);
         for (row, &top) in phi.chunks_exact_mut(kernel.width / S::F32_LANES).zip(&tops) {
@@ -408,7 +408,8 @@ mod tests {
                 })
                 .collect();
             let batch = Batch::of_rows(3, &values);
-            let (mut phi, mut log_scale, mut underflow_bound) = (vec![0.0; 16], [0.0], [0.0]);
+            let (mut phi, mut log_scale, mut underflow_bound) =
+                (vec![0.0; 16], [0.0], [UnderflowBound::default()]);
             let (position, batch) = (&position, &batch);
             arch().dispatch(LeafForward {
                 kernel: &kernel,

@@ -9,10 +9,10 @@
 //! ```
 
 use crate::arithmetic::amx::{self, Parts, Right, RightSide, Target};
-use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, padded, panels};
+use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, arch, padded, panels};
 use crate::layers::softmax::Softmax;
 use crate::random::{Purpose, Stream};
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 /// Several C × A matrices by their free parameters. A logit of −∞ is a weight that is and stays zero.
@@ -122,6 +122,7 @@ pub struct Simplex {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     weights: Vec<f32>, // in panels of c: (matrices, A · padded C)
+    least: Vec<f32>,   // by panel: its least number
 }
 
 impl Simplex {
@@ -132,14 +133,16 @@ impl Simplex {
             rows,
             columns,
             weights: vec![0.0; mixing.logits.len()],
+            least: Vec::new(),
         };
+        simplex.least = vec![0.0; simplex.panels().count()];
         simplex.update(mixing);
         simplex
     }
 
     /// The same after the logits have changed.
     pub fn update(&mut self, mixing: &Mixing) {
-        let arch = crate::arithmetic::matmul::arch();
+        let arch = arch();
         let logits = cut_panels(
             &mixing.logits,
             &self.panels().collect::<Vec<_>>(),
@@ -174,6 +177,21 @@ impl Simplex {
     /// Sets W in panels.
     pub(crate) fn set_weights(&mut self, weights: &[f32]) {
         self.weights.copy_from_slice(weights);
+        self.panels_mut().iter_mut().for_each(PanelMut::finish);
+    }
+
+    /// The least number of a matrix: no ψ of a φ whose largest is 1 is less.
+    pub fn least(&self, matrix: usize) -> f32 {
+        let panels = panels(padded(self.rows)).count();
+        let own = &self.least[matrix * panels..(matrix + 1) * panels];
+        own.iter().copied().fold(f32::INFINITY, f32::min)
+    }
+
+    /// The least number of every matrix.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn least_of_all(&self) -> impl Iterator<Item = f32> {
+        let matrices = self.weights.len() / (self.columns * padded(self.rows));
+        (0..matrices).map(|matrix| self.least(matrix))
     }
 
     /// The panels of all matrices, in the order in which they lie.
@@ -194,13 +212,15 @@ impl Simplex {
         let shapes: Vec<_> = self.panels().collect();
         let (rows, columns) = (self.rows, self.columns);
         let panels = cut_panels_mut(&mut self.weights, &shapes, columns);
-        let panel = |(weights, shape): (_, MatrixPanel)| PanelMut {
+        let panel = |((weights, shape), least): ((_, MatrixPanel), _)| PanelMut {
             matrix: shape.matrix,
             rows: shape.rows,
             real: shape.rows.width.min(rows - shape.rows.first),
             weights,
+            least,
         };
-        panels.into_iter().zip(shapes).map(panel).collect()
+        let panels = panels.into_iter().zip(shapes).zip(&mut self.least);
+        panels.map(panel).collect()
     }
 
     /// `W[c,a]` of a matrix.
@@ -316,15 +336,47 @@ pub(crate) struct PanelMut<'a> {
     real: usize, // rows that are not padding
     /// (A, width).
     pub weights: &'a mut [f32],
+    least: &'a mut f32,
 }
 
 impl PanelMut<'_> {
-    /// After new weights: zeroes the rows that only fill the panel up.
+    /// After new weights: notes the least, and zeroes the rows that only fill the panel up.
     pub fn finish(&mut self) {
+        let mut least = [f32::INFINITY; PANEL];
+        arch().dispatch(LeastOfRows {
+            weights: self.weights,
+            least: &mut least[..self.rows.width],
+        });
+        *self.least = least[..self.real]
+            .iter()
+            .copied()
+            .fold(f32::INFINITY, f32::min);
         if self.real < self.rows.width {
             self.weights
                 .chunks_exact_mut(self.rows.width)
                 .for_each(|line| line[self.real..].fill(0.0));
+        }
+    }
+}
+
+/// The least number of every row c of a panel.
+struct LeastOfRows<'a> {
+    weights: &'a [f32],   // (A, width)
+    least: &'a mut [f32], // (width)
+}
+
+impl WithSimd for LeastOfRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (weights, least) = (
+            S::as_simd_f32s(self.weights).0,
+            S::as_mut_simd_f32s(self.least).0,
+        );
+        for line in weights.chunks_exact(least.len()) {
+            let both = least.iter_mut().zip(line);
+            both.for_each(|(least, &w)| *least = simd.min_f32s(*least, w));
         }
     }
 }

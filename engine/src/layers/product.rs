@@ -9,16 +9,24 @@
 //! ```
 //!
 //! **The underflow bound.** What can go wrong is underflow alone: a mantissa below [`TINY`] may have lost everything. So
-//! each row carries a bound on the sum of what underflow may have taken from any of its mantissas. Mixing does not raise
-//! it, for rows of W sum to one. A product of numbers below one has at most the sum of its factors' errors, and the
-//! division by 2ᵉ scales it:
+//! each row carries a bound on what underflow may have taken from any mantissa m of it: at most `absolute + relative·m`.
+//!
+//! Mixing does not raise it, for rows of W sum to one. More than that: one mantissa of φ is at least ½, so every ψ is at
+//! least half of the least number w of W, and what was taken from it is known relative to it ([`UnderflowBound::mixed`]):
 //!
 //! ```text
-//! bound = 2⁻ᵉ (Σ_j bound_j + TINY)
+//! absolute, relative  ->  0, relative + 4 absolute / w
 //! ```
 //!
-//! At the root, `bound / ψ_y` bounds the relative error that underflow caused in P(X|y). Where that is too much, the
-//! sample is computed again in f64, in log space if need be (`circuit/underflow.rs`).
+//! A product of numbers below one has at most the sum of its factors' errors. The division by 2ᵉ scales the absolute
+//! part alone, which is all that makes a bound grow:
+//!
+//! ```text
+//! absolute = 2⁻ᵉ (Σ_j absolute_j + TINY),     relative = Σ_j relative_j
+//! ```
+//!
+//! At the root, `relative + absolute / ψ_y` bounds the relative error that underflow caused in P(X|y). Where that is too
+//! much, the sample is computed again in f64, in log space if need be (`circuit/underflow.rs`).
 //!
 //! Going back, the scale is a constant: `dψ_j(c) = dφ(c) 2⁻ᵉ Π_{k≠j} ψ_k(c)`; with many children the same as
 //! `dφ(c) φ(c) / ψ_j(c)`.
@@ -29,6 +37,49 @@ use pulp::{Simd, WithSimd};
 /// Mantissas below this are not trusted. Far above the smallest f32 (1e-38), so that a derivative, at most its
 /// inverse, can be summed over a batch in f32.
 pub const TINY: f32 = 1e-34;
+
+/// What underflow may have taken from a row: at most `absolute + relative · m` from a mantissa m.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UnderflowBound {
+    /// The part that does not depend on the mantissa.
+    pub absolute: f32,
+    /// The part that is a share of it.
+    pub relative: f32,
+}
+
+impl UnderflowBound {
+    /// Of a row that may have lost whatever lies below [`TINY`]; of one that is not known at all.
+    pub fn of_leaf(is_known: bool) -> Self {
+        Self {
+            absolute: if is_known { TINY } else { f32::INFINITY },
+            relative: 0.0,
+        }
+    }
+
+    /// The bound of ψ = W φ, from that of φ, where `least` is the least number of W. Relative to ψ if that is next to
+    /// nothing, else as it is.
+    #[inline(always)]
+    pub fn mixed(self, least: f32) -> Self {
+        const NEARLY_NOTHING: f32 = 1e-9;
+        let relative = 4.0 * self.absolute / least; // ψ ≥ ½ least; the other 2 is for rounding
+        if relative <= NEARLY_NOTHING {
+            return Self {
+                absolute: 0.0,
+                relative: self.relative + relative,
+            };
+        }
+        self // also where it is NaN
+    }
+
+    /// The bound of a product of factors that are at most one.
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        Self {
+            absolute: self.absolute + other.absolute,
+            relative: self.relative + other.relative,
+        }
+    }
+}
 
 /// Children whose raw product cannot underflow unseen before it is rescaled, and whose derivative needs no division.
 pub const GROUP: usize = 4;
@@ -86,7 +137,7 @@ pub struct Scales<'a> {
     /// Log-scale of each row.
     pub log_scale: &'a mut [f64],
     /// What underflow may have taken, at most.
-    pub underflow_bound: &'a mut [f32],
+    pub underflow_bound: &'a mut [UnderflowBound],
     /// 2⁻ᵉ.
     pub inverse: &'a mut [f32],
 }
@@ -104,7 +155,7 @@ pub struct ProductForward<'a> {
     /// Log-scales of those rows.
     pub log_scale: &'a [f64],
     /// Their bounds.
-    pub underflow_bound: &'a [f32],
+    pub underflow_bound: &'a [UnderflowBound],
     /// The window's rows.
     pub phi: &'a mut [f32],
     /// Their scales.
@@ -125,13 +176,13 @@ impl WithSimd for ProductForward<'_> {
             let out = &mut phi[row * vectors..(row + 1) * vectors];
             let mut so_far = Scaled {
                 exponent: 0,
-                underflow_bound: 0.0,
+                underflow_bound: UnderflowBound::default(),
                 inverse: 1.0,
             };
             for (index, group) in rows.chunks(GROUP).enumerate() {
                 let top = multiply_rows(simd, out, psi, group, index == 0);
                 let underflow_bound = group.iter().fold(so_far.underflow_bound, |sum, &row| {
-                    sum + self.underflow_bound[row]
+                    sum.times(self.underflow_bound[row])
                 });
                 so_far = rescale(
                     simd,
@@ -153,7 +204,7 @@ impl WithSimd for ProductForward<'_> {
 #[derive(Clone, Copy)]
 struct Scaled {
     exponent: i32, // Σ e
-    underflow_bound: f32,
+    underflow_bound: UnderflowBound,
     inverse: f32, // the last 2⁻ᵉ
 }
 
@@ -171,7 +222,10 @@ fn rescale<S: Simd>(simd: S, row: &mut [S::f32s], top: f32, before: Scaled) -> S
     };
     Scaled {
         exponent: before.exponent + exponent,
-        underflow_bound: (before.underflow_bound + taken) * inverse,
+        underflow_bound: UnderflowBound {
+            absolute: (before.underflow_bound.absolute + taken) * inverse,
+            ..before.underflow_bound
+        },
         inverse,
     }
 }
@@ -196,7 +250,7 @@ pub struct Rescale<'a> {
     /// Log-scales of the children's rows.
     pub log_scale: &'a [f64],
     /// Their bounds.
-    pub underflow_bound: &'a [f32],
+    pub underflow_bound: &'a [UnderflowBound],
     /// The window's rows.
     pub phi: &'a mut [f32],
     /// Their scales.
@@ -214,8 +268,9 @@ impl WithSimd for Rescale<'_> {
             values
                 .iter()
                 .for_each(|&value| top = simd.max_f32s(top, value));
-            let underflow_bound = self.children.iter().fold(0.0, |sum, child| {
-                sum + self.underflow_bound[child.first + row]
+            let nothing = UnderflowBound::default();
+            let underflow_bound = self.children.iter().fold(nothing, |sum, child| {
+                sum.times(self.underflow_bound[child.first + row])
             });
             let before = Scaled {
                 exponent: 0,
@@ -412,14 +467,14 @@ mod tests {
                 })
                 .collect();
             let (mut phi, mut log_scale, mut underflow_bound, mut inverse) =
-                (vec![0.0; width], [0.0], [0.0], [0.0]);
+                (vec![0.0; width], [0.0], [UnderflowBound::default()], [0.0]);
             arch().dispatch(ProductForward {
                 width,
                 children: &children,
                 mask: 1 << 5,
                 psi: &psi,
                 log_scale: &vec![0.5; count],
-                underflow_bound: &vec![0.0; count],
+                underflow_bound: &vec![UnderflowBound::default(); count],
                 phi: &mut phi,
                 scales: Scales {
                     log_scale: &mut log_scale,

@@ -4,7 +4,7 @@ use crate::arithmetic::math::{argmax, log_sum_exp};
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Rows};
-use crate::queries::predictor::{Pass, Predictor, TOLERANCE};
+use crate::queries::predictor::{Predictor, TOLERANCE};
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
 
@@ -50,23 +50,12 @@ impl Predictor {
 
     /// log P(x_o) of n rows, as (n).
     pub fn log_marginal(&mut self, rows: Rows<'_>) -> Result<Vec<f64>> {
-        let log_joint = self.log_joint(rows, &[(0, 0)])?;
-        Ok(log_joint.iter().map(log_sum_exp).collect())
+        Ok(self.score(rows)?.log_marginal)
     }
 
-    /// P(y|x_o) of n rows, as (n, K), to an absolute error of about 10⁻⁶. A row with everything missing gets the prior
-    /// itself. [`Predictor::score`] takes longer where classes are far apart, and gets small probabilities right too.
+    /// P(y|x_o) of n rows, as (n, K): the posterior of [`Predictor::score`].
     pub fn posterior(&mut self, rows: Rows<'_>) -> Result<Matrix<f64>> {
-        let n = self.check_rows(rows)?;
-        let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        let mut all = Vec::with_capacity(n * k);
-        for piece in rows.as_slice().chunks(self.piece() * width) {
-            self.load(piece, (0, 0));
-            self.forward(Pass::Scores)?;
-            all.extend(self.posteriors());
-        }
-        self.keep_priors(rows, &mut all);
-        Ok(Matrix::new(all, k))
+        Ok(self.score(rows)?.posterior)
     }
 
     /// Gives rows with everything missing the prior itself, in posteriors (n, K).
@@ -112,28 +101,21 @@ impl Predictor {
         low: &mut [f64],
         high: &mut [f64],
     ) -> Result<()> {
-        let (k, width) = (self.model.structure.classes, self.model.structure.width());
-        let (piece, prior) = (self.piece(), self.model.log_prior.clone());
-        for ((rows, low), high) in rows
-            .chunks(piece * width)
-            .zip(low.chunks_mut(piece * k))
-            .zip(high.chunks_mut(piece * k))
-        {
-            for sums in [&mut *low, &mut *high] {
-                sums.iter_mut()
-                    .zip(prior.iter().cycle())
-                    .for_each(|(sum, log)| *sum += log);
-            }
-            for &shift in shifts {
-                self.load(rows, shift);
-                self.forward(Pass::Scores)?;
-                low.iter_mut()
-                    .zip(self.activations.log_likelihood())
-                    .for_each(|(sum, score)| *sum += score);
-                high.chunks_exact_mut(k)
-                    .enumerate()
-                    .for_each(|(b, sums)| self.add_most(b, sums));
-            }
+        let k = self.model.structure.classes;
+        for sums in [&mut *low, &mut *high] {
+            sums.iter_mut()
+                .zip(self.model.log_prior.iter().cycle())
+                .for_each(|(sum, log)| *sum += log);
+        }
+        for &shift in shifts {
+            self.score_pieces(rows, shift, |this, piece| {
+                let places = piece.start * k..piece.end * k;
+                let scores = this.activations.log_likelihood();
+                let least = low[places.clone()].iter_mut().zip(scores);
+                least.for_each(|(sum, score)| *sum += score);
+                let most = high[places].par_chunks_exact_mut(k).enumerate();
+                most.for_each(|(b, sums)| this.add_most(b, sums));
+            })?;
         }
         Ok(())
     }
@@ -170,19 +152,19 @@ impl Predictor {
     fn scores(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<Vec<f64>> {
         let (width, k) = (self.model.structure.width(), self.model.structure.classes);
         let mut all = Vec::with_capacity(rows.len() / width * k);
-        for piece in rows.chunks(self.piece() * width) {
-            self.load(piece, shift);
-            self.forward(Pass::Scores)?;
-            self.add_scores(&self.activations.scores_to_recheck(k), &mut all);
-        }
+        self.score_pieces(rows, shift, |this, _| {
+            let recheck = this.activations.scores_to_recheck(k);
+            this.add_scores(&recheck, &mut all);
+        })?;
         self.add_units(rows, shift, &mut all);
         Ok(all)
     }
 
     /// Appends log P(x_o|y) of the rows of the last pass, (B, K), in the units of the model.
-    pub(crate) fn add_scores(&self, recheck: &[usize], all: &mut Vec<f64>) {
+    pub(crate) fn add_scores(&mut self, recheck: &[usize], all: &mut Vec<f64>) {
         let (first, k) = (all.len(), self.model.structure.classes);
         all.extend_from_slice(self.activations.log_likelihood());
+        self.recomputed += recheck.len();
         let Self { model, batch, .. } = self;
         let exact = self
             .fallback

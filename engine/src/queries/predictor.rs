@@ -42,9 +42,17 @@ use crate::matrix::Rows;
 use crate::model::{Model, check_rows};
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
+use std::ops::Range;
 
 /// Activations of one piece of rows, at most about this many numbers.
 const PIECE_NUMBERS: usize = 1 << 24;
+
+/// Rows of a piece, at most.
+const PIECE_ROWS: usize = 512;
+
+/// The same on a GPU that is asked for scores only.
+const GPU_PIECE_NUMBERS: usize = 1 << 27;
+const GPU_PIECE_ROWS: usize = 4096;
 
 /// Underflow may cost this much of an answer before the row is answered in f64 log space.
 pub(crate) const TOLERANCE: f64 = 1e-6;
@@ -88,6 +96,8 @@ pub struct Predictor {
     pub(crate) columns: Columns,
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
+    pub(crate) recomputed: usize,
+    ahead: Batch, // rows that are computed next, on a GPU
     gpu: Option<Scoring>,
 }
 
@@ -124,6 +134,8 @@ impl Predictor {
             columns: Columns::new(&model),
             activations: Activations::new(),
             batch: Batch::default(),
+            recomputed: 0,
+            ahead: Batch::default(),
             gpu: None,
             model,
         })
@@ -132,7 +144,7 @@ impl Predictor {
     /// Lets a device answer. On a GPU, rows that need a recheck are still computed again on the CPU, in f64, and so are modes
     /// and the draws of samples.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
-        let (model, samples) = (&self.model, self.piece());
+        let (model, samples) = (&self.model, self.gpu_piece());
         self.gpu = match device {
             Device::Cpu => None,
             Device::Cuda(ordinal) => {
@@ -147,6 +159,8 @@ impl Predictor {
                 )?)
             }
         };
+        self.batch.gapless = self.gpu.is_some();
+        self.ahead.gapless = self.batch.gapless;
         Ok(())
     }
 
@@ -186,6 +200,64 @@ impl Predictor {
         Ok(())
     }
 
+    /// Scores pieces of rows, and calls `each` after each piece with where it lies among the rows. A GPU computes the next
+    /// piece meanwhile.
+    pub(crate) fn score_pieces(
+        &mut self,
+        rows: &[f32],
+        shift: (isize, isize),
+        mut each: impl FnMut(&mut Self, Range<usize>),
+    ) -> Result<()> {
+        let width = self.model.structure.width();
+        let (count, piece) = (rows.len() / width, self.score_piece());
+        let part = |first: usize| first..count.min(first + piece);
+        let numbers = |part: Range<usize>| &rows[part.start * width..part.end * width];
+        for first in (0..count).step_by(piece) {
+            if self.gpu.is_none() {
+                self.load(numbers(part(first)), shift);
+                self.forward(Pass::Scores)?;
+                each(self, part(first));
+                continue;
+            }
+            if first == 0 {
+                self.queue_ahead(numbers(part(0)), shift)?;
+            }
+            std::mem::swap(&mut self.batch, &mut self.ahead);
+            let next = part(first + piece.min(count - first));
+            self.fetch_and_queue(numbers(next), shift)?;
+            each(self, part(first));
+        }
+        Ok(())
+    }
+
+    /// Puts rows on the GPU and queues their pass.
+    fn queue_ahead(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<()> {
+        self.model.fill(rows, shift, &mut self.ahead);
+        let Some(gpu) = &mut self.gpu else {
+            return Ok(());
+        };
+        gpu.load(&self.ahead)?;
+        gpu.queue(Outputs::Scores)
+    }
+
+    /// Takes the scores that a GPU computes, and puts the next rows there meanwhile, if there are any.
+    fn fetch_and_queue(&mut self, next: &[f32], shift: (isize, isize)) -> Result<()> {
+        let Some(gpu) = &mut self.gpu else {
+            return Ok(());
+        };
+        if !next.is_empty() {
+            self.model.fill(next, shift, &mut self.ahead);
+            gpu.load(&self.ahead)?;
+        }
+        let scores = gpu.scores()?;
+        if !next.is_empty() {
+            gpu.queue(Outputs::Scores)?;
+        }
+        self.activations
+            .adopt(&self.model.structure, scores, Vec::new());
+        Ok(())
+    }
+
     /// Sends gradients (B, K) back to the leaves, after a dense pass.
     pub(crate) fn backward(&mut self, gradients: &[f32]) -> Result<()> {
         match &self.gpu {
@@ -203,6 +275,11 @@ impl Predictor {
         &self.model
     }
 
+    /// Scores of rows so far that were computed again in f64, because f32 may have underflown.
+    pub fn recomputed(&self) -> usize {
+        self.recomputed
+    }
+
     /// How many rows there are, or what is wrong with them.
     pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<usize> {
         check_rows(&self.model.structure, rows)
@@ -210,16 +287,31 @@ impl Predictor {
 
     /// Rows of one piece: some hundreds, fewer where one row needs much memory; whole words of samples.
     pub(crate) fn piece(&self) -> usize {
+        (PIECE_NUMBERS / self.row_numbers()).clamp(64, PIECE_ROWS) / 64 * 64
+    }
+
+    /// Rows of one piece where only scores are asked for: more on a GPU, so that it is busy.
+    pub(crate) fn score_piece(&self) -> usize {
+        if self.gpu.is_some() {
+            self.gpu_piece()
+        } else {
+            self.piece()
+        }
+    }
+
+    fn gpu_piece(&self) -> usize {
+        (GPU_PIECE_NUMBERS / self.row_numbers()).clamp(64, GPU_PIECE_ROWS) / 64 * 64
+    }
+
+    /// Numbers that a row needs in all layers.
+    fn row_numbers(&self) -> usize {
         let s = &self.model.structure;
         let layers = s
             .trees
             .iter()
             .flat_map(|tree| (0..=tree.levels.len()).map(move |l| (tree, l)));
-        let row = layers
-            .map(|(tree, l)| tree.nodes(l) * padded(tree.channels(l)))
-            .sum::<usize>()
-            + s.frame_len();
-        (PIECE_NUMBERS / row).clamp(64, 512) / 64 * 64
+        let numbers = layers.map(|(tree, l)| tree.nodes(l) * padded(tree.channels(l)));
+        numbers.sum::<usize>() + s.frame_len()
     }
 
     /// Lays rows in the frame.

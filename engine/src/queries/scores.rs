@@ -15,8 +15,11 @@ use crate::circuit::log_space::LogValues;
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
 use crate::queries::likelihoods::softmax_rows;
-use crate::queries::predictor::{Pass, Predictor};
+use crate::queries::predictor::{Predictor, TOLERANCE};
 use rayon::prelude::*;
+
+/// Probabilities below this need not be right.
+const NEGLIGIBLE: f64 = 1e-30;
 
 /// Posteriors and likelihoods of n rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,22 +47,21 @@ impl Scores {
 }
 
 impl Predictor {
-    /// P(y|x_o) and log P(x_o) of n rows. Small probabilities are as exact as large ones.
+    /// P(y|x_o) and log P(x_o) of n rows. A probability is right to about 10⁻⁶ of itself if it is at least 10⁻³⁰; one
+    /// that is less may be given as less still, down to 0. A row with everything missing gets the prior itself.
     ///
-    /// Where nothing underflows, the posterior comes from the mantissas of the classes. Where classes are too far apart
-    /// for those, it comes from their scores in f64; and where the row is so far away that scores have lost what tells
-    /// the classes apart, from what classes have beyond the row's scale.
+    /// Where nothing that counts underflows, the posterior comes from the mantissas of the classes. Elsewhere it comes
+    /// from their scores in f64; and where the row is so far away that scores have lost what tells the classes apart,
+    /// from what classes have beyond the row's scale.
     pub fn score(&mut self, rows: Rows<'_>) -> Result<Scores> {
         let n = self.check_rows(rows)?;
-        let (k, width) = (self.model().structure.classes, rows.width());
+        let k = self.model().structure.classes;
         let (mut posterior, mut logs) = (Vec::with_capacity(n * k), Vec::with_capacity(n * k));
-        for piece in rows.as_slice().chunks(self.piece() * width) {
-            self.load(piece, (0, 0));
-            self.forward(Pass::Scores)?;
-            let (recheck, first) = (self.activations.scores_to_recheck(k), logs.len());
-            self.add_scores(&recheck, &mut logs);
-            self.add_posteriors(&recheck, &logs[first..], &mut posterior);
-        }
+        self.score_pieces(rows.as_slice(), (0, 0), |this, piece| {
+            let recheck = this.answers_to_recheck();
+            this.add_scores(&recheck, &mut logs);
+            this.add_posteriors(&recheck, &logs[piece.start * k..], &mut posterior);
+        })?;
         self.keep_priors(rows, &mut posterior);
         self.add_units(rows.as_slice(), (0, 0), &mut logs);
         let prior = &self.model().log_prior;
@@ -70,24 +72,58 @@ impl Predictor {
                 .for_each(|(score, log)| *score += log);
             log_sum_exp(scores)
         };
-        let log_marginal = logs.chunks_exact_mut(k).map(log_marginal).collect();
+        let log_marginal = logs.par_chunks_exact_mut(k).map(log_marginal).collect();
         Ok(Scores {
             posterior: Matrix::new(posterior, k),
             log_marginal,
         })
     }
 
+    /// Rows of the last pass whose P(x_o), or some P(y|x_o) that is not negligible, underflow may have changed.
+    fn answers_to_recheck(&self) -> Vec<usize> {
+        let k = self.model().structure.classes;
+        let prior: Vec<f64> = self.model().log_prior.iter().map(|log| log.exp()).collect();
+        let is_right = |&b: &usize| {
+            let (psi, lost) = self.activations.class_mantissas(k, b);
+            let (bounds, lost) = (
+                self.activations.class_underflow_bounds(k, b),
+                f64::from(lost),
+            );
+            let total: f64 = psi
+                .iter()
+                .zip(&prior)
+                .map(|(&psi, p)| f64::from(psi) * p)
+                .sum();
+            let is_class_right = |y: usize| {
+                let most = (f64::from(psi[y]) + lost) * prior[y];
+                f64::from(bounds[y]) <= TOLERANCE || most <= NEGLIGIBLE * total
+            };
+            lost <= TOLERANCE * total && (0..k).all(is_class_right) // not if NaN
+        };
+        (0..self.batch.rows).filter(|b| !is_right(b)).collect()
+    }
+
     /// The same, with the posterior that follows from the sum of the scores over all shifts, as
-    /// [`Predictor::log_joint`] has it.
+    /// [`Predictor::log_joint`] has it. Scores that underflow may have spoilt are computed again only where they count.
     pub fn score_shifted(&mut self, rows: Rows<'_>, shifts: &[(isize, isize)]) -> Result<Scores> {
         let scores = self.score(rows)?;
         if shifts == [(0, 0)] {
             return Ok(scores);
         }
-        let mut posterior = self.log_joint(rows, shifts)?.into_vec();
-        softmax_rows(&mut posterior, &self.model().log_prior);
+        let (k, n) = (self.model().structure.classes, rows.len());
+        let (mut low, mut high) = (vec![0.0; n * k], vec![0.0; n * k]);
+        self.add_bounds(rows.as_slice(), shifts, &mut low, &mut high)?;
+        let places = |b: usize| b * k..(b + 1) * k;
+        let is_open = |&b: &usize| !is_known(&low[places(b)], &high[places(b)]);
+        let open: Vec<usize> = (0..n).filter(is_open).collect();
+        let rest: Vec<f32> = open.iter().flat_map(|&b| rows.row(b)).copied().collect();
+        let exact = self.log_joint(Rows::new(&rest, rows.width())?, shifts)?;
+        for (&b, exact) in open.iter().zip(exact.iter()) {
+            low[places(b)].copy_from_slice(exact);
+        }
+        softmax_rows(&mut low, &self.model().log_prior);
         Ok(Scores {
-            posterior: Matrix::new(posterior, self.model().structure.classes),
+            posterior: Matrix::new(low, k),
             ..scores
         })
     }
@@ -118,4 +154,12 @@ impl Predictor {
             .enumerate()
             .for_each_init(Default::default, row);
     }
+}
+
+/// Whether the posterior that follows from sums of scores is known, where `low` are the least that they can be and
+/// `high` the most: every class is as exact as its scores, or too far below the others to count.
+fn is_known(low: &[f64], high: &[f64]) -> bool {
+    let total = log_sum_exp(low);
+    let mut both = low.iter().zip(high);
+    both.all(|(low, high)| low == high || high - total <= NEGLIGIBLE.ln()) // not if NaN
 }

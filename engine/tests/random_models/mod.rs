@@ -5,6 +5,8 @@
 use sumout::internals::{Batch, Coordinate, Weights};
 use sumout::random::{Purpose, Stream};
 use sumout::structure::{ClassRows, ImageSpec, Kind, LevelSpec, Sharing, Structure};
+use sumout::training::Data;
+use sumout::{Model, Rows, Settings, Trainer};
 
 /// Draws from a seed.
 pub struct Draw(pub Stream);
@@ -167,4 +169,50 @@ pub fn batch(
         };
     }
     batch
+}
+
+/// A deep model of 16×16 images in four classes, trained until its weights are far apart, and images with nothing missing:
+/// the first half like those it was trained on, the others with every 2×2 square of another class, so that the parts of
+/// an image disagree at every level.
+pub fn trained() -> (Model, Vec<f32>) {
+    let draw = &mut Draw::new(4242);
+    let (width, classes, rows) = (256, 4, 400);
+    let prototypes: Vec<bool> = (0..classes * width).map(|_| draw.0.chance(0.4)).collect();
+    let mut image = |row: usize| -> Vec<f32> {
+        let prototype = &prototypes[row % classes * width..][..width];
+        let pixel = |&ink: &bool| match (ink, draw.0.chance(0.1)) {
+            (true, false) | (false, true) => 0.8 + 0.2 * draw.0.uniform() as f32,
+            _ => 0.0,
+        };
+        prototype.iter().map(pixel).collect()
+    };
+    let values: Vec<f32> = (0..rows).flat_map(&mut image).collect();
+    let labels: Vec<Option<usize>> = (0..rows).map(|row| Some(row % classes)).collect();
+    let levels = [16, 24, 32, 40];
+    let levels = levels.map(|channels| LevelSpec::square(2, channels, Sharing::Own));
+    let spec = ImageSpec {
+        levels: levels.to_vec(),
+        patch: (1, 1),
+        components: 8,
+        ..ImageSpec::new(16, 16)
+    };
+    let settings = Settings {
+        steps: 600,
+        batch: 64,
+        rate: 0.2,
+        drop_inputs: 0.1,
+        ..Settings::default()
+    };
+    let rows = Rows::new(&values, width).unwrap();
+    let structure = spec.structure(classes).unwrap();
+    let data = Data::new(rows, &labels);
+    let trainer = Trainer::start(structure, Default::default(), settings, data).unwrap();
+    let model = trainer.train().unwrap();
+    let mut rows = values.clone();
+    for (place, number) in rows.iter_mut().enumerate().skip(values.len() / 2) {
+        let (row, pixel) = (place / width, place % width);
+        let square = pixel / 32 * 8 + pixel % 16 / 2;
+        *number = values[(row + square * 7 % classes) % 400 * width + pixel];
+    }
+    (model, rows)
 }

@@ -180,7 +180,7 @@ fn count(args: &Args, members: Vec<Member<'_>>) -> Result<Counted> {
     let shifts = shifts(args.shifts);
     let mut tallies = vec![Tally::new(model.structure.classes); args.missing.len()];
     let mut digest = DataDigest::default();
-    let chunks = args.input.open(model, Keep::Nothing)?;
+    let chunks = args.input.open(model, Keep::Nothing)?.read_ahead();
     let mut ensemble = Ensemble::new(members.into_iter().map(|m| m.predictor).collect())?;
     for chunk in chunks {
         let chunk = chunk?;

@@ -44,9 +44,10 @@ pub struct Args {
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
     #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "ignore", "prior", "class_weight"])]
     pub(super) resume: Option<PathBuf>,
-    /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on Ctrl-C
-    #[arg(long, value_name = "STEPS", default_value_t = 1000)]
-    pub(super) checkpoint_every: usize,
+    /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on
+    /// Ctrl-C [default: 1000, and at most one in ten seconds]
+    #[arg(long, value_name = "STEPS")]
+    pub(super) checkpoint_every: Option<usize>,
     /// Seed of all random numbers [default: 1]
     #[arg(long)]
     pub(super) seed: Option<u64>,

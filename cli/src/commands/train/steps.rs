@@ -100,21 +100,30 @@ fn save_or_warn(path: &Path, fitting: &mut Fitting<'_>, reporter: &StepReporter)
 
 /// When a checkpoint is written: after so many steps, and after a minute without one.
 struct CheckpointTimes {
-    every: usize, // steps; 0 for none at all
+    every: usize,    // steps; 0 for none at all
+    pause: Duration, // between two of them
     last: Instant,
 }
 
 impl CheckpointTimes {
+    /// Steps between checkpoints, if nothing is given; then they are also some time apart.
+    const EVERY: usize = 1000;
+    const PAUSE: Duration = Duration::from_secs(10);
     const LONGEST: Duration = Duration::from_secs(60);
 
-    fn new(every: usize, now: Instant) -> Self {
-        Self { every, last: now }
+    fn new(every: Option<usize>, now: Instant) -> Self {
+        Self {
+            every: every.unwrap_or(Self::EVERY),
+            pause: every.map_or(Self::PAUSE, |_| Duration::ZERO),
+            last: now,
+        }
     }
 
     /// Whether one is due after this step.
     fn at(&mut self, step: usize, now: Instant) -> bool {
-        let late = now.duration_since(self.last) >= Self::LONGEST;
-        let due = self.every > 0 && (late || step.is_multiple_of(self.every));
+        let since = now.duration_since(self.last);
+        let by_steps = self.every > 0 && step.is_multiple_of(self.every) && since >= self.pause;
+        let due = by_steps || (self.every > 0 && since >= Self::LONGEST);
         if due {
             self.last = now;
         }
@@ -130,11 +139,15 @@ mod tests {
     fn checkpoints_come_by_steps_and_by_time() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut times = CheckpointTimes::new(1000, start);
+        let mut times = CheckpointTimes::new(Some(1000), start);
         let due = [(1, 0), (999, 59), (1000, 59), (1001, 60), (1002, 119)];
         let due = due.map(|(step, seconds)| times.at(step, after(seconds)));
         assert_eq!(due, [false, false, true, false, true]);
-        let mut never = CheckpointTimes::new(0, start);
+        let mut usual = CheckpointTimes::new(None, start);
+        let due = [(1000, 9), (2000, 10), (3000, 19), (3001, 70)];
+        let due = due.map(|(step, seconds)| usual.at(step, after(seconds)));
+        assert_eq!(due, [false, true, false, true]);
+        let mut never = CheckpointTimes::new(Some(0), start);
         assert!(!never.at(1000, after(1000)));
     }
 }

@@ -43,6 +43,7 @@ pub(crate) struct MixArgs {
     pub others: u64,
     pub child: u64,
     pub matrix: u64,
+    pub by: u64,
     pub rows: i32,
 }
 
@@ -105,6 +106,7 @@ pub(crate) struct RootArgs {
     pub doubtful: u64,
     pub seeds: u64,
     pub doubt: u64,
+    pub least: u64,
     pub beta: f64,
     pub columns: i32,
     pub classes: i32,
@@ -114,6 +116,7 @@ pub(crate) struct RootArgs {
     pub samples: i32,
     pub down: i32,
     pub likelihood: i32,
+    pub matrices: i32,
 }
 
 #[repr(C)]
@@ -157,11 +160,15 @@ pub(crate) struct FillArgs {
     pub tops: u64,
     pub dropping: u64,
     pub smooth: u64,
+    pub least: u64,
+    pub by: u64,
+    pub levels: u64,
     pub top_count: u64,
     pub seed: u64,
     pub drop: f64,
     pub rotate: f64,
     pub stretch: f64,
+    pub level_count: i32,
     pub width: i32,
     pub frame_len: i32,
     pub samples: i32,
@@ -183,13 +190,14 @@ pub(crate) struct RowsArgs {
     pub rounded: u64,
     pub sums: u64,
     pub counts: u64,
+    pub least: u64,
     pub stride: u64,
     pub rows: i32,
     pub real: i32,
     pub wide: i32,
     pub parts: i32,
     pub before: i32,
-    pub padding: i32,
+    pub height: i32,
 }
 
 #[repr(C)]

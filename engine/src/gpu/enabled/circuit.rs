@@ -6,11 +6,12 @@ use crate::gpu::enabled::args::{DownArgs, JoinArgs, LayerArgs, LeavesArgs, MixAr
 use crate::gpu::enabled::device_buffers::{Buffer, Gpu};
 use crate::gpu::enabled::kernels::Kernel;
 use crate::gpu::enabled::layout::{
-    Kept, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel, padded_channels,
-    padded_rows,
+    Kept, Place, Places, Stage, TreeBuffers, TreeBuilder, families, fits_one_kernel,
+    padded_channels, padded_rows,
 };
 use crate::gpu::enabled::leaf_level::{LeafLevel, clears_tops};
 use crate::gpu::enabled::tile_choice::{choose_backward, choose_forward};
+use crate::layers::mixing::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::{ClassRows, Structure};
 
@@ -22,6 +23,9 @@ pub(crate) struct Circuit {
     pub trees: Vec<TreeBuffers>,
     pub weights: Buffer<f32>,         // all matrices, see `Places`
     pub rounded: Option<Buffer<f32>>, // the same with the bits that tensor cores read
+    pub least: Buffer<f32>,           // by matrix: its least number
+    pub level_by: Buffer<f32>,        // by level, tree after tree: 4 / the least of its matrices
+    pub level_matrices: Buffer<i32>,  // by level: its first matrix, and the end
     pub frame: Buffer<f32>,           // (B, D)
     pub tops: Buffer<i32>,            // of all layers
     pub top_layers: Buffer<LayerArgs>,
@@ -79,13 +83,17 @@ impl Circuit {
         let places = Places::new(s);
         let (trees, tops) = tree_buffers(&mut gpu, model, precision, rows, abilities)?;
         let left: Vec<i32> = places.left.iter().map(|&left| left as i32).collect();
-        let identity = s.class_rows == ClassRows::Identity;
         let rounded = precision == Precision::Tf32;
+        let level_places = places.levels.iter().flatten().chain([&places.classes]);
+        let level_matrices: Vec<i32> = level_places.map(|place| place.before as i32).collect();
         let (k, k_padded) = (s.classes, padded_channels(s.classes));
         let if_backward = |numbers: usize| if abilities.backward { numbers } else { 0 };
         let circuit = Self {
             weights: gpu.allocate(places.total)?,
             rounded: rounded.then(|| gpu.allocate(places.total)).transpose()?,
+            least: gpu.allocate(places.matrices)?,
+            level_by: gpu.allocate(level_matrices.len() - 1)?,
+            level_matrices: gpu.upload(&level_matrices)?,
             frame: gpu.allocate(rows * s.frame_len())?,
             top_layers: gpu.allocate(s.trees.len() + 1)?,
             left: gpu.upload(&left)?,
@@ -96,7 +104,7 @@ impl Circuit {
             underflow_bound: gpu.allocate(rows)?,
             score: gpu.allocate(rows * k)?,
             output_gradients: gpu.allocate(if_backward(rows * k))?,
-            relative_bound: gpu.allocate(if identity { rows * k } else { 0 })?,
+            relative_bound: gpu.allocate(rows * k)?,
             gpu,
             structure: s.clone(),
             places,
@@ -118,6 +126,15 @@ impl Circuit {
             simplex(which).weight(m, c, a)
         });
         self.gpu.send(self.weights, &all)?;
+        let simplexes = prepared.levels.iter().flatten().chain([&prepared.classes]);
+        let least: Vec<f32> = simplexes.flat_map(Simplex::least_of_all).collect();
+        self.gpu.send(self.least, &least)?;
+        let of_level = |place: &Place| {
+            let own = &least[place.before..][..place.matrices];
+            4.0 / own.iter().copied().fold(f32::INFINITY, f32::min)
+        };
+        let level_by: Vec<f32> = self.places.levels.iter().flatten().map(of_level).collect();
+        self.gpu.send(self.level_by, &level_by)?;
         let Some(buffer) = self.rounded else {
             return Ok(());
         };
@@ -144,7 +161,7 @@ impl Circuit {
         let (mut held, mut read) = (0, 0);
         for tree in &self.trees {
             for layer in &tree.layers {
-                let rows = layer.top.len + 2 * layer.scale.len + layer.underflow_bound.len;
+                let rows = layer.top.len + 2 * layer.scale.len + 2 * layer.underflow_bound.len;
                 held += 4 * (layer.phi.len + layer.dphi.len + rows);
                 read += 4 * layer.phi.len;
             }
@@ -179,6 +196,7 @@ impl Circuit {
             tree: &self.trees[t],
             leaves: self.leaves_args(t, rows, samples),
             weights: self.level_weights(t, 1),
+            level_by: self.by_of(t, 1),
         }
     }
 
@@ -240,6 +258,7 @@ impl Circuit {
             others: if others { stage.others.at } else { 0 },
             child: stage.child.at,
             matrix: tree.matrix[l - 1].at,
+            by: self.by_of(t, l).at,
             rows: rows as i32,
         };
         let launch = choose_forward(&self.gpu, below.channels, above, rows, others);
@@ -267,6 +286,12 @@ impl Circuit {
             .part(place.first, place.len())
     }
 
+    /// Where 4 / the least number of all matrices of a level lies.
+    fn by_of(&self, t: usize, l: usize) -> Buffer<f32> {
+        let before: usize = self.places.levels[..t].iter().map(Vec::len).sum();
+        self.level_by.part(before + l - 1, 1)
+    }
+
     /// The arguments of the root kernel, without an objective.
     pub fn root_args(&self, samples: usize) -> RootArgs {
         let place = self.places.classes;
@@ -288,6 +313,7 @@ impl Circuit {
             doubtful: 0,
             seeds: self.output_gradients.at,
             doubt: self.relative_bound.at,
+            least: 0,
             beta: 0.0,
             columns: place.padded as i32,
             classes: self.structure.classes as i32,
@@ -297,6 +323,7 @@ impl Circuit {
             samples: samples as i32,
             down: 0,
             likelihood: 0,
+            matrices: self.places.matrices as i32,
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::device::Precision;
 use crate::error::{Error, Result};
-use crate::gpu::enabled::kernels::{Kernel, Launch, context, failed, image_of, images, name_of};
+use crate::gpu::enabled::kernels::{
+    Kernel, Launch, context, failed, image_of, images, name_of, programs_of,
+};
 use cudarc::driver::sys::{self, CUfunction_attribute_enum, CUstreamCaptureMode};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, DeviceRepr, LaunchConfig,
@@ -53,6 +55,7 @@ impl<T> Buffer<T> {
 pub(crate) struct Gpu {
     ctx: Arc<CudaContext>,
     stream: Arc<CudaStream>,
+    copies: Arc<CudaStream>, // beside the work
     functions: HashMap<Kernel, CudaFunction>,
     allocated: Vec<u64>,
     processors: usize,
@@ -76,16 +79,16 @@ impl Gpu {
         let stream = ctx.new_stream().map_err(fail)?;
         let name = name_of(&ctx, precision)?;
         let image = image_of(&name, precision)?;
-        let load = |image: &[u8]| ctx.load_module(nvrtc::Ptx::from_binary(image.to_vec()));
-        let module = load(&image).or_else(|_| {
+        let functions = load_functions(&ctx, &image, precision).or_else(|_| {
             images().remove(&name); // from a damaged cache
-            load(&image_of(&name, precision)?).map_err(fail)
+            load_functions(&ctx, &image_of(&name, precision)?, precision)
         })?;
         let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let processors = ctx.attribute(attribute);
         Ok(Self {
             processors: processors.map_or(1, |count| count.max(1) as usize),
-            functions: load_functions(&ctx, &module, precision)?,
+            functions,
+            copies: ctx.new_stream().map_err(fail)?,
             ctx,
             stream,
             allocated: Vec::new(),
@@ -153,6 +156,17 @@ impl Gpu {
         // SAFETY: the buffer is long enough; from memory that is not pinned the copy has read all when it returns.
         unsafe { result::memcpy_htod_async(buffer.at, values, self.stream.cu_stream()) }
             .map_err(fail)
+    }
+
+    /// Copies numbers to the GPU at once, while work that does not use them goes on.
+    pub fn send_beside<T: Copy>(&self, buffer: Buffer<T>, values: &[T]) -> Result<()> {
+        assert!(values.len() <= buffer.len, "numbers for a smaller buffer");
+        let fail = |error| failed("copying to the GPU", error);
+        self.ctx.bind_to_thread().map_err(fail)?;
+        // SAFETY: the buffer is long enough, and the values live until the copy is done.
+        unsafe { result::memcpy_htod_async(buffer.at, values, self.copies.cu_stream()) }
+            .map_err(fail)?;
+        self.copies.synchronize().map_err(fail)
     }
 
     /// Copies numbers back, when all work before has been done.
@@ -247,14 +261,21 @@ impl Gpu {
 /// The kernels for which a block has enough shared memory, see [`Gpu::has`].
 fn load_functions(
     ctx: &Arc<CudaContext>,
-    module: &Arc<CudaModule>,
+    image: &[u8],
     precision: Precision,
 ) -> Result<HashMap<Kernel, CudaFunction>> {
     let fail = |error| failed("the GPU cannot be used", error);
+    let mut modules: Vec<Arc<CudaModule>> = Vec::new();
+    for program in programs_of(image) {
+        let program = nvrtc::Ptx::from_binary(program.to_vec());
+        modules.push(ctx.load_module(program).map_err(fail)?);
+    }
     let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
     let max_shared = ctx.attribute(attribute).map_err(fail)? as u32;
     let mut functions = HashMap::new();
     for kernel in Kernel::all(precision).filter(|kernel| kernel.shared_bytes() <= max_shared) {
+        let module = modules.get(kernel.program());
+        let module = module.ok_or_else(|| Error::Device("the kernels are damaged".into()))?;
         let function = module.load_function(kernel.name()).map_err(fail)?;
         let shared = CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         if kernel.shared_bytes() > 0 {

@@ -1,7 +1,7 @@
 //! The kernels: their names, what they need, and how they are compiled.
 //!
-//! Kernels are compiled for the GPU when they are first needed and kept for the life of the process. A caller that has
-//! files may keep them longer ([`kernels`], [`offer_kernels`]).
+//! Kernels are compiled for the GPU when they are first needed, some on every core, and kept for the life of the process.
+//! A caller that has files may keep them longer ([`kernels`], [`offer_kernels`]).
 
 use crate::device::Precision;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use cudarc::driver::{CudaContext, DriverError};
 use cudarc::nvrtc;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 const SOURCE: &str = concat!(
     include_str!("../kernels/tiles.cu"),
@@ -119,6 +119,11 @@ impl Kernel {
         ENTRIES[self as usize].name
     }
 
+    /// The program that it is compiled in.
+    pub fn program(self) -> usize {
+        self as usize % PROGRAMS
+    }
+
     /// Bytes of shared memory that a block needs beyond what it gets unasked.
     pub fn shared_bytes(self) -> u32 {
         ENTRIES[self as usize].shared_bytes
@@ -158,13 +163,24 @@ pub fn count() -> Result<usize> {
     Ok(count as usize)
 }
 
-/// Compiled kernels by their name: architecture, precision, and a hash of their source.
-static IMAGES: OnceLock<Mutex<HashMap<String, Arc<Vec<u8>>>>> = OnceLock::new();
+/// Programs that the kernels are compiled in, side by side. Of this many, none has two of the slow ones.
+const PROGRAMS: usize = 9;
 
-pub(crate) fn images() -> std::sync::MutexGuard<'static, HashMap<String, Arc<Vec<u8>>>> {
-    let lock = IMAGES.get_or_init(Mutex::default);
-    lock.lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Compiled kernels by their name: architecture, precision, version of the driver, and a hash of their source.
+static IMAGES: Kept<String, Arc<Vec<u8>>> = OnceLock::new();
+
+/// Contexts by GPU. Opening one takes a good part of a second, so it stays open.
+static CONTEXTS: Kept<usize, Arc<CudaContext>> = OnceLock::new();
+
+type Kept<K, V> = OnceLock<Mutex<HashMap<K, V>>>;
+
+fn lock<K, V>(kept: &'static Kept<K, V>) -> MutexGuard<'static, HashMap<K, V>> {
+    let lock = kept.get_or_init(Mutex::default);
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn images() -> MutexGuard<'static, HashMap<String, Arc<Vec<u8>>>> {
+    lock(&IMAGES)
 }
 
 /// The name of the kernels that a gpu needs, for a cache.
@@ -199,7 +215,11 @@ pub(crate) fn context(ordinal: usize) -> Result<Arc<CudaContext>> {
         );
         return Err(Error::Device(message));
     }
-    let ctx = CudaContext::new(ordinal).map_err(|error| failed("the GPU cannot be used", error))?;
+    let mut contexts = lock(&CONTEXTS);
+    let known = contexts.get(&ordinal).cloned();
+    let new = || CudaContext::new(ordinal).map_err(|error| failed("the GPU cannot be used", error));
+    let ctx = known.map_or_else(new, Ok)?;
+    contexts.insert(ordinal, ctx.clone());
     match ctx
         .compute_capability()
         .map_err(|error| failed("the GPU does not say what it is", error))?
@@ -232,7 +252,14 @@ pub(crate) fn name_of(ctx: &CudaContext, precision: Precision) -> Result<String>
     } else {
         "f32"
     };
-    Ok(format!("sm_{major}{minor}-{precision}-{hash:016x}"))
+    let mut driver = 0;
+    // SAFETY: it writes one number.
+    unsafe { sys::cuDriverGetVersion(&mut driver) }
+        .result()
+        .map_err(|error| failed("the driver does not say its version", error))?;
+    Ok(format!(
+        "sm_{major}{minor}-{precision}-{driver}-{hash:016x}"
+    ))
 }
 
 /// Machine code of all kernels.
@@ -247,14 +274,75 @@ pub(crate) fn image_of(name: &str, precision: Precision) -> Result<Arc<Vec<u8>>>
         ));
     }
     let arch = name.split('-').next().unwrap_or_default();
-    let image = compile(arch, precision)
+    let image = compile_all(arch, precision)
         .map_err(|log| Error::Device(format!("the kernels do not compile: {log}")))?;
     offer_kernels(name, image);
     kernels(name).ok_or_else(|| Error::Device("the kernels are lost".into()))
 }
 
-fn compile(arch: &str, precision: Precision) -> std::result::Result<Vec<u8>, String> {
-    let source = CString::new(SOURCE).map_err(|error| error.to_string())?;
+/// All programs, one after another, each with its length before it.
+fn compile_all(arch: &str, precision: Precision) -> std::result::Result<Vec<u8>, String> {
+    let compiled = std::thread::scope(|scope| {
+        let start = |program| scope.spawn(move || compile(arch, precision, program));
+        let threads: Vec<_> = (0..PROGRAMS).map(start).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(compiled) => compiled,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect::<Vec<_>>()
+    });
+    let mut image = Vec::new();
+    for program in compiled {
+        let program: Vec<u8> = program?;
+        image.extend((program.len() as u64).to_le_bytes());
+        image.extend(program);
+    }
+    Ok(image)
+}
+
+/// The programs of an image; fewer than [`PROGRAMS`] if it is damaged.
+pub(crate) fn programs_of(mut image: &[u8]) -> Vec<&[u8]> {
+    let mut programs = Vec::new();
+    while let Some((length, rest)) = image.split_first_chunk() {
+        let length = u64::from_le_bytes(*length) as usize;
+        let Some((program, rest)) = rest.split_at_checked(length) else {
+            break;
+        };
+        programs.push(program);
+        image = rest;
+    }
+    programs
+}
+
+/// The source of a program: kernels of others are templates that nobody uses.
+fn source_of(program: usize) -> String {
+    let is_other = |line: &str| {
+        let mut others = ENTRIES
+            .iter()
+            .filter(|entry| entry.kernel.program() != program);
+        let declares = |entry: &Entry| line.contains(&format!(" {}(const __grid", entry.name));
+        line.starts_with(KERNEL) && others.any(declares)
+    };
+    let mut source = String::with_capacity(SOURCE.len());
+    for line in SOURCE.lines() {
+        match line.strip_prefix(KERNEL).filter(|_| is_other(line)) {
+            Some(rest) => source.extend(["template <int>", rest]),
+            None => source.push_str(line),
+        }
+        source.push('\n');
+    }
+    source
+}
+
+/// How a kernel begins.
+const KERNEL: &str = "extern \"C\"";
+
+fn compile(
+    arch: &str,
+    precision: Precision,
+    program: usize,
+) -> std::result::Result<Vec<u8>, String> {
+    let source = CString::new(source_of(program)).map_err(|error| error.to_string())?;
     let program =
         nvrtc::result::create_program(&source, None).map_err(|error| error.to_string())?;
     let tf32 = u8::from(precision == Precision::Tf32);
@@ -302,5 +390,37 @@ mod tests {
         }
         assert_eq!(Kernel::all(Precision::Tf32).count(), ENTRIES.len());
         assert_eq!(Kernel::all(Precision::F32).count(), ENTRIES.len() - 2);
+    }
+
+    /// A kernel stands in one program, and in the others there is a template in its place.
+    #[test]
+    fn every_kernel_is_compiled_once() {
+        let sources: Vec<String> = (0..PROGRAMS).map(source_of).collect();
+        for entry in &ENTRIES {
+            let declaration = format!(" {}(const __grid", entry.name);
+            let is_kernel = |source: &String| {
+                let mut lines = source.lines().filter(|line| line.contains(&declaration));
+                let line = lines.next().unwrap();
+                assert!(lines.next().is_none());
+                assert!(line.starts_with(KERNEL) || line.starts_with("template <int> __global__"));
+                line.starts_with(KERNEL)
+            };
+            let places: Vec<bool> = sources.iter().map(is_kernel).collect();
+            assert_eq!(places.iter().filter(|&&is_kernel| is_kernel).count(), 1);
+            assert!(places[entry.kernel.program()], "{}", entry.name);
+        }
+    }
+
+    /// A damaged image has fewer programs, never a part of one.
+    #[test]
+    fn an_image_has_its_programs() {
+        let mut image = Vec::new();
+        for program in [&b"one"[..], b"", b"three"] {
+            image.extend((program.len() as u64).to_le_bytes());
+            image.extend(program);
+        }
+        assert_eq!(programs_of(&image), [&b"one"[..], b"", b"three"]);
+        assert_eq!(programs_of(&image[..image.len() - 1]).len(), 2);
+        assert!(programs_of(&[255; 40]).is_empty());
     }
 }

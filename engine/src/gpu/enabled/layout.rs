@@ -31,7 +31,7 @@ pub(crate) struct LayerBuffers {
     pub dphi: Buffer<f32>,
     pub top: Buffer<i32>,
     pub scale: Buffer<f64>,
-    pub underflow_bound: Buffer<f32>,
+    pub underflow_bound: Buffer<[f32; 2]>, // absolute, relative
     pub drop: Buffer<u8>,
 }
 
@@ -83,6 +83,8 @@ pub(crate) struct Place {
     pub matrices: usize,
     pub rows: usize,
     pub padded: usize,
+    /// Matrices of the levels before.
+    pub before: usize,
 }
 
 impl Place {
@@ -97,19 +99,22 @@ pub(crate) struct Places {
     pub classes: Place,
     pub left: Vec<usize>, // by tree: first column of the class rows
     pub total: usize,
+    pub matrices: usize,
 }
 
 impl Places {
     pub fn new(s: &Structure) -> Self {
-        let mut total = 0;
+        let (mut total, mut before) = (0, 0);
         let mut place = |matrices, rows, padded| {
             let place = Place {
                 first: total,
                 matrices,
                 rows,
                 padded,
+                before,
             };
             total += place.len();
+            before += matrices;
             place
         };
         let mut level = |tree: &Tree, l: usize| {
@@ -132,6 +137,7 @@ impl Places {
             classes,
             left,
             total,
+            matrices: before,
         }
     }
 

@@ -27,6 +27,7 @@ pub(crate) struct FirstArgs {
     weights: u64,
     child: u64,
     matrix: u64,
+    by: u64,
     tops: u64,
     top_count: i32,
     shares: i32,
@@ -60,6 +61,8 @@ pub(crate) struct LeafLevel<'a> {
     pub tree: &'a TreeBuffers,
     pub leaves: LeavesArgs,
     pub weights: Buffer<f32>,
+    /// 4 / the least number of all its matrices.
+    pub level_by: Buffer<f32>,
 }
 
 impl LeafLevel<'_> {
@@ -70,6 +73,7 @@ impl LeafLevel<'_> {
             weights: self.weights.at,
             child: self.tree.stages[0].child.at,
             matrix: self.tree.matrix[0].at,
+            by: self.level_by.at,
             tops: 0,
             top_count: 0,
             shares: shares as i32,

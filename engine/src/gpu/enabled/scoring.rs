@@ -5,7 +5,7 @@ use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
 use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
-use crate::gpu::enabled::device_buffers::Graph;
+use crate::gpu::enabled::device_buffers::{Buffer, Graph};
 use crate::gpu::enabled::layout::{LayerBuffers, TreeBuffers, padded_channels, padded_rows};
 use crate::layers::product::power_of_two;
 use crate::layers::weights::{Prepared, Weights};
@@ -17,7 +17,16 @@ use std::collections::hash_map::Entry;
 /// A model on a GPU that answers questions.
 pub struct Scoring {
     circuit: Circuit,
-    graphs: HashMap<(usize, Outputs), Graph>, // by samples, and what is left behind
+    graphs: HashMap<(usize, Outputs, usize), Graph>, // by samples, what is left behind, and frame
+    frames: [Buffer<f32>; 2], // rows are put into one while the other is computed
+    loaded: Loaded,           // the last rows that were put on the GPU
+    samples: usize,           // of the last pass
+}
+
+/// Rows on the GPU.
+#[derive(Clone, Copy, Default)]
+struct Loaded {
+    frame: usize,
     samples: usize,
 }
 
@@ -42,34 +51,48 @@ impl Scoring {
             backward: down,
             leaves: down,
         };
-        let circuit = Circuit::new(device, model, samples, abilities)?;
+        let mut circuit = Circuit::new(device, model, samples, abilities)?;
+        let other = circuit.gpu.allocate(circuit.frame.len)?;
         Ok(Self {
+            frames: [circuit.frame, other],
+            loaded: Loaded::default(),
             circuit,
             graphs: HashMap::new(),
             samples: 0,
         })
     }
 
-    /// Puts rows of the frame on the GPU.
+    /// Puts rows of the frame on the GPU, for the pass that is queued next. The pass before it may still run; those
+    /// before that must be done.
     pub fn load(&mut self, batch: &Batch) -> Result<()> {
-        self.samples = batch.rows;
+        self.loaded = Loaded {
+            frame: 1 - self.loaded.frame,
+            samples: batch.rows,
+        };
+        let frame = self.frames[self.loaded.frame];
+        if let Some(values) = batch.gapless_rows() {
+            return self.circuit.gpu.send_beside(frame, values);
+        }
         let values: Vec<f32> = (0..batch.rows)
             .flat_map(|b| batch.row(b))
             .copied()
             .collect();
-        self.circuit.gpu.send(self.circuit.frame, &values)
+        self.circuit.gpu.send_beside(frame, &values)
     }
 
     /// Queues the forward pass.
     pub fn queue(&mut self, outputs: Outputs) -> Result<()> {
-        let (circuit, samples) = (&self.circuit, self.samples);
+        let Loaded { frame, samples } = self.loaded;
+        self.samples = samples;
+        self.circuit.frame = self.frames[frame];
+        let circuit = &self.circuit;
         let flows = outputs == Outputs::Flows;
         let forward = ForwardOutputs {
             dense: flows,
             leaves: outputs != Outputs::Scores,
             others: flows,
         };
-        let graph = match self.graphs.entry((samples, outputs)) {
+        let graph = match self.graphs.entry((samples, outputs, frame)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(circuit.gpu.record(|gpu| {
                 if forward.leaves || !circuit.clears_tops() {
@@ -103,11 +126,7 @@ impl Scoring {
                 .copied()
                 .collect(),
             underflow_bound: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
-            relative_bound: gpu.fetch(
-                circuit
-                    .relative_bound
-                    .part(0, circuit.relative_bound.len.min(samples * k)),
-            )?,
+            relative_bound: gpu.fetch(circuit.relative_bound.part(0, samples * k))?,
             factor: gpu.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
         })
     }

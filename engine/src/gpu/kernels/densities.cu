@@ -122,7 +122,7 @@ template <int GROUPS> __device__ __forceinline__ void leaf_layer(const Leaves& s
     if (group == 0) {
         s.layer.top[row] = seen ? 0x3f000000 : -1; // ½: divided by 1
         s.layer.scale[row] = finite ? scale : 0.0;
-        s.layer.lost[row] = lost;
+        s.layer.lost[row] = make_float2(lost, 0.0f);
     }
 #pragma unroll 1
     for (int d0 = first; d0 - first < wide; d0 += by) { // all groups alike, also where there is nothing left

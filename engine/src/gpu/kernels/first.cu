@@ -18,6 +18,7 @@ struct First {
     const float* weights; // (matrices, C, wide A), as `kept` has them
     const int* child;     // (windows, 4)
     const int* matrix;    // (nodes below)
+    const float* by;      // 4 / the least number of all matrices of the level
     int* tops;            // of the layers further up, to be cleared on the way, or null
     int top_count;
     int shares;           // blocks that share the samples of a window
@@ -269,7 +270,9 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
             else if (seen) atomicMax(s.above.top + row, __float_as_int(largest));
             if (c0 > 0) continue;
             s.above.scale[row] = scale[r];
-            s.above.lost[row] = far >> r & 1 ? __int_as_float(0x7f800000) : 6.0f * TINY; // of sums, leaves, the product
+            float2 lost = make_float2(far >> r & 1 ? __int_as_float(0x7f800000) : 2.0f * TINY, 0.0f); // of sums and the product
+            add_mixed(lost, 4.0f * TINY, 0.0f, *s.by); // of leaves
+            s.above.lost[row] = lost;
         }
     }
 }

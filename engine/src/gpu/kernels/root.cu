@@ -23,10 +23,17 @@ struct Root {
     Cost* cost;     // (B)
     u8* doubtful;   // (B)
     const float* seeds; // (B, K): given, or null where they follow from the objective
-    float* doubt;       // (B, K): of each class, where rows are the identity
+    float* doubt;       // (B, K): the part of P(x|y) that underflow may have taken
+    float* least;       // (matrices): reset where new weights follow, or null
     double beta;
-    int columns, classes, wide, trees, rows, samples, down, likelihood;
+    int columns, classes, wide, trees, rows, samples, down, likelihood, matrices;
 };
+
+// Nothing reads the least numbers of W between the way up and `update`, which finds them again.
+__device__ __forceinline__ void reset_least(const Root& s) {
+    if (s.least == 0) return;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < s.matrices; i += gridDim.x * blockDim.x) s.least[i] = __int_as_float(0x7f800000);
+}
 
 __device__ double log_sum(const double* score, const double* prior, int classes, int lane) {
     double top = -__longlong_as_double(0x7ff0000000000000ll), sum = 0.0;
@@ -70,6 +77,7 @@ __device__ void objective(const Root& s, int b, const double* score, int lane, S
 
 // Class scores; for training also the objective, dψ of the classes and dφ of the tops. A warp a sample.
 extern "C" __global__ void root(const __grid_constant__ Root s) {
+    reset_least(s);
     const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (b >= s.rows) return;
     double most = -__longlong_as_double(0x7ff0000000000000ll);
@@ -79,20 +87,23 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         seen |= top >= 0;
         most = fmax(most, top < 0 ? 0.0 : s.tops[t].scale[b] + exponent(top));
     }
-    float lost = s.trees > 1 ? TINY : 0.0f;
+    float lost = s.trees > 1 ? TINY : 0.0f, relative = 0.0f, largest = 0.0f;
     for (int t = 0; t < s.trees; t++) {
         const Layer& layer = s.tops[t];
         const int top = layer.top[b];
         const double scale = top < 0 ? 0.0 : layer.scale[b] + exponent(top);
         const float factor = s.trees == 1 ? 1.0f : (float)exp(scale - most);
-        if (top >= 0) lost += lost_after(layer.lost[b], top) * factor;
-        else
+        if (top >= 0) {
+            const float2 own = layer.lost[b];
+            lost += lost_after(own.x, top) * factor;
+            relative = fmaxf(relative, own.y);
+        } else
             for (int a = lane; a < layer.real; a += 32) layer.phi[(size_t)b * layer.wide + a] = 1.0f;
         if (lane == 0) s.factor[(size_t)b * s.trees + t] = factor;
     }
     __syncwarp();
     double* score = s.score + (size_t)b * s.classes;
-    float* psi = s.psi + (size_t)b * s.wide;
+    float *psi = s.psi + (size_t)b * s.wide, *doubt = s.doubt + (size_t)b * s.classes;
     for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // this many at once
         float sum[CLASSES];
 #pragma unroll
@@ -125,10 +136,13 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
             if (lane == y) own = sum[y];
         if (lane < CLASSES && y0 + lane < s.classes) {
             psi[y0 + lane] = own;
+            doubt[y0 + lane] = relative + __fdividef(lost, own); // not finite where nothing is left
+            largest = fmaxf(largest, own);
             score[y0 + lane] = seen ? log((double)own) + most : 0.0;
         }
     }
-    if (lane == 0) s.lost[b] = lost;
+    for (int step = 16; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, step));
+    if (lane == 0) s.lost[b] = lost + relative * largest;
     if (!s.down) return;
     __syncwarp();
     float* dpsi = s.dpsi + (size_t)b * s.wide;
@@ -138,13 +152,14 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         double harm = 0.0;
         auto note = [&](int y, float seed) {
             dpsi[y] = psi[y] > TINY ? seed / psi[y] : 0.0f;
-            if (seed != 0.0f) harm += (double)fabsf(seed) * lost / psi[y];
+            if (seed != 0.0f) harm += (double)fabsf(seed) * doubt[y];
         };
         if (s.seeds != 0) {
             for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
         } else {
             objective(s, b, score, lane, note);
             for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
+            harm += (relative + __fdividef(lost, largest)) / s.samples; // of the seeds themselves
             const bool doubtful = !(harm <= 1e-3);
             if (lane == 0) s.doubtful[b] = doubtful;
             if (doubtful)
@@ -168,6 +183,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
 // The same where class rows are the identity: a class shares nothing with the others, so its product over the top's
 // children is taken alone, with a scale of its own (`root.rs`). tops[0] is the top, tops[1] has ψ of its children.
 extern "C" __global__ void class_root(const __grid_constant__ Root s) {
+    reset_least(s);
     const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (b >= s.rows) return;
     const Layer &top = s.tops[0], &parts = s.tops[1];
@@ -185,7 +201,8 @@ extern "C" __global__ void class_root(const __grid_constant__ Root s) {
                 if (parts.top[row] < 0) continue;
                 const float factor = parts.phi[row * parts.wide + y];
                 product *= factor;
-                doubt += factor > TINY ? (double)(parts.lost[row] / factor) : infinite;
+                const float2 own = parts.lost[row];
+                doubt += factor > TINY ? (double)(own.y + own.x / factor) : infinite;
                 sum += parts.scale[row];
                 seen = true;
             }
@@ -217,6 +234,8 @@ extern "C" __global__ void class_root(const __grid_constant__ Root s) {
     if (!s.down) return;
     float* seeds = s.dpsi + (size_t)b * s.wide;
     double harm = 0.0;
+    float likeliest = __int_as_float(0x7f800000);
+    for (int y = 0; y < s.classes; y++) likeliest = fminf(likeliest, doubts[y]);
     auto note = [&](int y, float seed) {
         seeds[y] = seed;
         if (seed != 0.0f) harm += (double)fabsf(seed) * doubts[y];
@@ -227,7 +246,7 @@ extern "C" __global__ void class_root(const __grid_constant__ Root s) {
     if (b < s.samples && s.seeds == 0) {
         objective(s, b, score, lane, note);
         for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
-        still = !(harm <= 1e-3); // computed again in log space
+        still = !(harm + likeliest / s.samples <= 1e-3); // computed again in log space
         if (lane == 0) s.doubtful[b] = still;
     }
     __syncwarp();

@@ -19,7 +19,7 @@ struct Layer {
     float* dphi;    // (nodes, B, C): by φ after the division
     int* top;       // (nodes, B): bits of the largest φ; negative where the node is summed out
     double* scale;  // (nodes, B)
-    float* lost;    // (nodes, B): what underflow may have taken
+    float2* lost;   // (nodes, B): what underflow may have taken, absolute and relative (`product.rs`)
     const u8* drop; // (nodes, B), or null: nodes that training sums out
     int nodes, real, wide; // wide: channels in a row, the real ones and zeros
 };
@@ -34,9 +34,18 @@ __device__ __forceinline__ double exponent(int top) {
     return top < 0x00800000 ? 0.0 : ((top >> 23) - 126) * LN2;
 }
 
-// `lost` after the division; everything where all has underflowed.
+// The absolute part of `lost` after the division; everything where all has underflowed.
 __device__ __forceinline__ float lost_after(float lost, int top) {
     return top < 0x00800000 ? __int_as_float(0x7f800000) : lost * inverse(top);
+}
+
+// Adds what may be missing of ψ = W φ, where 4/by is the least number of W: relative to ψ if that is next to nothing
+// (`UnderflowBound::mixed`).
+__device__ __forceinline__ void add_mixed(float2& sum, float absolute, float relative, float by) {
+    const float share = absolute * by;
+    const bool little = share <= 1e-9f;
+    sum.x += little ? 0.0f : absolute;
+    sum.y += little ? relative + share : relative;
 }
 
 __device__ __forceinline__ void copy16(float* to, const float* from, bool valid) {

@@ -6,9 +6,10 @@ struct Rows {
     float* rounded;      // the same weights as `kept` has them, or null where that is no other
     const float* sums;   // (parts, rows, wide): dW
     const float* counts; // (blocks of the guard, all weights): flows of samples that were computed again
+    float* least;        // (matrices): their least number
     u64 stride;          // from part to part
     int rows, real, wide, parts;
-    int before, padding; // rows of the kinds before this one
+    int before, height;  // rows of the kinds before this one, and rows of a matrix
 };
 
 struct Update {
@@ -54,9 +55,16 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
     const size_t start = (size_t)row * r.wide;
     float *weights = r.weights + start, *first = r.first + start, *second = r.second + start;
     const float *sums = r.sums + start, *counts = r.counts + start;
+    float least = __int_as_float(0x7f800000);
     auto store = [&](int a, float4 w) {
+        least = fminf(least, fminf(a < r.real ? w.x : least, a + 1 < r.real ? w.y : least));
+        least = fminf(least, fminf(a + 2 < r.real ? w.z : least, a + 3 < r.real ? w.w : least));
         *(float4*)(weights + a) = w;
         if (r.rounded != 0) *(float4*)(r.rounded + start + a) = make_float4(kept(w.x), kept(w.y), kept(w.z), kept(w.w));
+    };
+    auto note_least = [&]() {
+        for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
+        if (lane == 0) atomicMin((int*)r.least + row / r.height, __float_as_int(fmaxf(least, 0.0f)));
     };
     const int wide = r.wide, parts = r.parts;
     const u64 stride = r.stride;
@@ -114,6 +122,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
             if (4 * lane + 128 * k < wide) store(4 * lane + 128 * k, make_float4(w[k].x * by, w[k].y * by, w[k].z * by, w[k].w * by));
+        note_least();
         return;
     }
     for (int a = 4 * lane; a < wide; a += 128) {
@@ -130,6 +139,7 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
         float4 w = *(const float4*)(weights + a);
         store(a, make_float4(w.x * by, w.y * by, w.z * by, w.w * by));
     }
+    note_least();
 }
 
 struct Finish {

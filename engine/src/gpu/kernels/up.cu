@@ -7,13 +7,15 @@ struct Mix {
     float* others;        // (nodes below, B, wide C): the product of a child's siblings; null where nothing goes down
     const int* child;     // (windows, 4), −1 where there is none
     const int* matrix;    // (nodes below)
+    const float* by;      // 4 / the least number of all matrices of the level
     int rows;             // B, a multiple of 64
 };
 
 // Log-scale of one row of a window, and what underflow may have taken.
 __device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
+    const float by = *s.by;
     double scale = 0.0;
-    float lost = 2.0f * TINY; // of the product, and of sums over φ that was not divided yet
+    float2 lost = make_float2(2.0f * TINY, 0.0f); // of the product, and of sums over φ that was not divided yet
     for (int k = 0; k < 4; k++) {
         const int j = s.child[4 * p + k];
         if (j < 0) continue;
@@ -21,7 +23,8 @@ __device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
         const int top = s.below.top[row];
         if (top < 0) continue;
         scale += s.below.scale[row] + exponent(top);
-        lost += lost_after(s.below.lost[row], top);
+        const float2 own = s.below.lost[row];
+        add_mixed(lost, lost_after(own.x, top), own.y, by);
     }
     s.above.scale[(size_t)p * s.rows + b] = scale;
     s.above.lost[(size_t)p * s.rows + b] = lost;
@@ -238,7 +241,7 @@ extern "C" __global__ void join_up(const __grid_constant__ Join s) {
     float by[4];
     bool any = false, seen = s.above.drop == 0 || s.above.drop[row] == 0;
     double scale = 0.0;
-    float lost = TINY;
+    float2 lost = make_float2(TINY, 0.0f);
     for (int k = 0; k < 4; k++) {
         int j = s.child[4 * p + k];
         from[k] = (size_t)(j < 0 ? 0 : j) * s.rows + b;
@@ -247,7 +250,8 @@ extern "C" __global__ void join_up(const __grid_constant__ Join s) {
         if (top < 0) continue;
         any = true;
         scale += s.below.scale[from[k]] + exponent(top);
-        lost += lost_after(s.below.lost[from[k]], top);
+        lost.x += lost_after(s.below.lost[from[k]].x, top);
+        lost.y += s.below.lost[from[k]].y;
     }
     float largest = 0.0f;
     for (int c = lane; c < wide; c += 32) {
