@@ -6,8 +6,8 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::recipes::fit::Fit;
 use crate::recipes::fit_in_progress::{Fitting, Start, of_tree};
+use crate::recipes::fit_options::Fit;
 use crate::recipes::presets::Preset;
 use crate::recipes::search::Trial;
 use crate::training::checkpoint::{Checkpoint, all_weights, fill, weight_slots};

@@ -3,6 +3,7 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
+use crate::recipes::fit_progress::{FitProgress, Part};
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Search, is_past_its_best};
 use crate::recipes::tables;
@@ -10,7 +11,6 @@ use crate::structure::Structure;
 use crate::training::class_clusters::class_clusters;
 use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
-use crate::training::loss::Loss;
 use crate::training::settings::Settings;
 use crate::training::trainer::{Progress, Trainer};
 use serde_json::Value;
@@ -35,46 +35,6 @@ pub(crate) struct Start {
     pub about: About,
     pub device: Device,
     pub precision: Precision,
-}
-
-/// A part of a fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Part {
-    /// A way to learn is tried and scored on held-out rows.
-    Trial {
-        /// Which one, from 1.
-        number: usize,
-        /// How many there are.
-        of: usize,
-    },
-    /// A tree is trained.
-    Tree {
-        /// Which one, from 1.
-        number: usize,
-        /// How many there are.
-        of: usize,
-    },
-    /// All that was trained apart is trained on together.
-    Together,
-}
-
-/// How far a fit is, all parts together.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct FitProgress {
-    /// Steps done.
-    pub step: usize,
-    /// Steps in all; a guess until the trials are done.
-    pub steps: usize,
-    /// What is trained now.
-    pub part: Part,
-    /// The mean objective of the rows of the last step.
-    pub objective: f64,
-    /// Their loss.
-    pub loss: Loss,
-    /// Of the validation rows, where they were scored after this step.
-    pub validation: Option<Loss>,
 }
 
 /// A fit under way.

@@ -9,11 +9,15 @@ pub mod tables;
 mod densities;
 pub mod images;
 mod search;
+mod fit_options;
+mod fit_progress;
 mod fit_in_progress;
 mod fit;
 mod fit_checkpoint;
 
 pub use column_order::order_columns;
-pub use fit::{Fit, fit};
-pub use fit_in_progress::{FitProgress, Fitting, Part};
+pub use fit::fit;
+pub use fit_in_progress::Fitting;
+pub use fit_options::Fit;
+pub use fit_progress::{FitProgress, Part};
 pub use presets::{PRESETS, Preset, preset};
