@@ -137,7 +137,7 @@ impl Fit {
         self
     }
 
-    /// Other settings, as [`Settings::with`] takes them.
+    /// Other settings, as [`Settings::with`](crate::Settings::with) takes them.
     pub fn settings(mut self, changes: impl Serialize) -> Result<Self> {
         let wrong = |error: serde_json::Error| Error::Settings(error.to_string());
         match serde_json::to_value(changes).map_err(wrong)? {
