@@ -360,9 +360,14 @@ fn a_fit_goes_on_from_a_checkpoint_of_any_part_to_the_same_bits() {
     let mut alone = small().trainer(data.clone()).unwrap();
     alone.advance().unwrap();
     let checkpoint = Checkpoint::from_bytes(&alone.checkpoint().unwrap()).unwrap();
-    let resumed = Fitting::resume(checkpoint, data, None).unwrap();
-    assert_eq!(
-        resumed.into_model().unwrap().weights,
-        alone.train().unwrap().weights
-    );
+    let resumed = Fitting::resume(checkpoint, data.clone(), None).unwrap();
+    let resumed = resumed.into_model().unwrap();
+    while alone.steps_done() < alone.settings().steps {
+        alone.advance().unwrap();
+    }
+    assert_eq!(resumed.weights, alone.model().weights);
+    // A checkpoint of the last step has nothing left to do.
+    let checkpoint = Checkpoint::from_bytes(&alone.checkpoint().unwrap()).unwrap();
+    let ended = Fitting::resume(checkpoint, data, None).unwrap();
+    assert_eq!(ended.into_model().unwrap().weights, resumed.weights);
 }

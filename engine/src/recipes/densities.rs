@@ -39,51 +39,53 @@ struct Way {
     drop_inputs: f64,
 }
 
-/// Chosen on the validation files of nine binary sets (`docs/benchmarks.md`). The floor of the variances was chosen on
-/// eight tables of numbers for the error of imputed values: likelihood alone would make it as small as it may be wherever
-/// values repeat.
+/// Single columns.
+const SINGLE: Way = Way {
+    largest_cluster: 1,
+    order: Order::Pairs,
+    window: 8,
+    components: 8,
+    channels: &[64],
+    spread: 1.0,
+    penalty: 1e-3,
+    drop_inputs: 0.0,
+};
+
+/// Clusters of the Chow–Liu tree.
+const CLUSTERS: Way = Way {
+    largest_cluster: 6,
+    order: Order::Tree,
+    window: 4,
+    components: 24,
+    spread: 2.0,
+    ..SINGLE
+};
+
+/// Small clusters and few channels.
+const CHAINS: Way = Way {
+    largest_cluster: 3,
+    order: Order::Tree,
+    window: 2,
+    channels: &[8, 12],
+    penalty: 0.0,
+    drop_inputs: 0.2,
+    ..SINGLE
+};
+
+/// Chosen on the validation files of nine binary sets (`docs/densities.md`).
 const WAYS: [Way; 4] = [
+    SINGLE,
+    CLUSTERS,
     Way {
-        largest_cluster: 1,
         order: Order::Pairs,
-        window: 8,
-        components: 8,
-        channels: &[64],
-        spread: 1.0,
-        penalty: 1e-3,
-        drop_inputs: 0.0,
+        ..CLUSTERS
     },
-    Way {
-        largest_cluster: 6,
-        order: Order::Tree,
-        window: 4,
-        components: 24,
-        channels: &[64],
-        spread: 2.0,
-        penalty: 1e-3,
-        drop_inputs: 0.0,
-    },
-    Way {
-        largest_cluster: 6,
-        order: Order::Pairs,
-        window: 4,
-        components: 24,
-        channels: &[64],
-        spread: 2.0,
-        penalty: 1e-3,
-        drop_inputs: 0.0,
-    },
-    Way {
-        largest_cluster: 3,
-        order: Order::Tree,
-        window: 2,
-        components: 8,
-        channels: &[8, 12],
-        spread: 1.0,
-        penalty: 0.0,
-        drop_inputs: 0.2,
-    },
+    CHAINS,
 ];
+
+/// The least variance of a standardised number. It was chosen on eight tables for the error of imputed values:
+/// likelihood alone would make it as small as it may be wherever values repeat.
+const FLOOR: f32 = 0.04;
 
 /// Sizes that take the place of those of every way.
 #[derive(Clone, Copy, Default)]
@@ -147,7 +149,7 @@ impl Way {
             spread: self.spread,
             leaf_rate: 1.0,
             leaves: LeafStart {
-                floor: 0.04,
+                floor: FLOOR,
                 ..LeafStart::default()
             },
             validate_every: TRIAL_STEPS / 10,

@@ -3,7 +3,7 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
-use crate::recipes::fit_progress::{FitProgress, Part};
+use crate::recipes::fit_progress::FitProgress;
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Search, is_past_its_best};
 use crate::recipes::tables;
@@ -117,19 +117,6 @@ impl<'a> Fitting<'a> {
         self.trees
     }
 
-    /// How many trials there are before the trees.
-    pub fn trials(&self) -> usize {
-        let long = |search: &Search<'_>| usize::from(search.long_steps.is_some());
-        let search = self.search.as_ref();
-        search.map_or(0, |search| search.candidates.len() + long(search))
-    }
-
-    /// Steps done so far.
-    pub fn steps_done(&self) -> usize {
-        let now = self.trainer.as_ref().map_or(0, Trainer::steps_done);
-        self.steps_done + now
-    }
-
     /// Goes on to the end, or until `report`, which is called after each step, breaks off.
     pub fn run_with(
         &mut self,
@@ -160,7 +147,8 @@ impl<'a> Fitting<'a> {
             trainer.use_device(self.start.device, self.start.precision)?;
         }
         let last = self.last_step(&trainer);
-        let (is_trial, mut ended) = (self.search.is_some(), false);
+        let is_trial = self.search.is_some();
+        let mut ended = trainer.steps_done() >= last; // a checkpoint may be of the last step
         trainer.report_every(last);
         trainer.run_with(|trainer, progress: &Progress| {
             let flow = report(&FitProgress {
@@ -196,21 +184,6 @@ impl<'a> Fitting<'a> {
         self.model.is_some()
     }
 
-    /// Steps of all parts; a guess until the trials are done.
-    pub fn steps(&self) -> usize {
-        let all = self.steps_done.saturating_add(self.steps_after());
-        if self.is_done() {
-            return all;
-        }
-        let now = match (&self.trainer, &self.search) {
-            (Some(trainer), _) => self.last_step(trainer),
-            (None, Some(search)) => search.next().map_or(0, |(_, next)| next.settings.steps),
-            (None, None) if self.trees_done < self.trees => self.tree_steps(),
-            (None, None) => self.together().map_or(0, |settings| settings.steps),
-        };
-        all.saturating_add(now)
-    }
-
     /// The model; a fit that was broken off goes on to the end first.
     pub fn into_model(mut self) -> Result<Model> {
         self.run_with(|_| ControlFlow::Continue(()))?;
@@ -223,57 +196,8 @@ impl<'a> Fitting<'a> {
         self.tree(self.chosen.clone(), 0, self.data.clone())
     }
 
-    /// What is trained now.
-    fn part(&self) -> Part {
-        if let Some(search) = &self.search {
-            let long = usize::from(search.long_steps.is_some());
-            return Part::Trial {
-                number: search.trials.len() + 1,
-                of: search.candidates.len() + long,
-            };
-        }
-        if self.trees_done < self.trees {
-            return Part::Tree {
-                number: self.trees_done + 1,
-                of: self.trees,
-            };
-        }
-        Part::Together
-    }
-
-    /// The step after which the part under way ends.
-    fn last_step(&self, trainer: &Trainer<'_>) -> usize {
-        let steps = trainer.settings().steps;
-        let is_tree = self.search.is_none() && self.trees_done < self.trees;
-        self.stop_after.filter(|_| is_tree).unwrap_or(steps)
-    }
-
-    /// Steps of every tree.
-    fn tree_steps(&self) -> usize {
-        self.stop_after.unwrap_or(self.chosen.settings.steps)
-    }
-
-    /// Steps of the parts after the one under way.
-    fn steps_after(&self) -> usize {
-        let together = self.together().map_or(0, |settings| settings.steps);
-        if let Some(search) = &self.search {
-            let longest = search.long_steps.unwrap_or(self.tree_steps());
-            let all_trees = self.trees.saturating_mul(longest);
-            let now = search.next().map_or(0, |(_, next)| next.settings.steps);
-            let trials = search.steps_left().saturating_sub(now);
-            return trials.saturating_add(all_trees).saturating_add(together);
-        }
-        if self.trees_done < self.trees {
-            let trees = self.trees - self.trees_done - 1;
-            return trees
-                .saturating_mul(self.tree_steps())
-                .saturating_add(together);
-        }
-        0
-    }
-
     /// The settings with which all is trained on together, where it is.
-    fn together(&self) -> Option<Settings> {
+    pub(super) fn together(&self) -> Option<Settings> {
         match &self.finish {
             Finish::Trees => None,
             Finish::Model => Some(self.chosen.settings.clone()),

@@ -12,6 +12,7 @@ mod search;
 mod fit_options;
 mod fit_progress;
 mod fit_in_progress;
+mod fit_steps;
 mod fit;
 mod fit_checkpoint;
 
