@@ -59,8 +59,16 @@ pub(crate) fn clusters(shared: &Shared, max_size: usize) -> Vec<Vec<u32>> {
     members
 }
 
+/// Such clusters in the order in which they should meet: neighbours in the tree stay together.
+pub(crate) fn ordered_clusters(shared: &Shared, max_size: usize) -> Vec<Vec<u32>> {
+    let groups = clusters(shared, max_size);
+    let order = tree_order(&closest(shared, &groups));
+    let at = |place: u32| groups[place as usize].clone();
+    order.into_iter().map(at).collect()
+}
+
 /// The dependence of groups of columns: of their closest pair.
-pub(crate) fn closest(shared: &Shared, groups: &[Vec<u32>]) -> Shared {
+fn closest(shared: &Shared, groups: &[Vec<u32>]) -> Shared {
     between(groups, |pairs| {
         pairs.map(|(i, j)| shared[i][j]).fold(0.0, f32::max)
     })
@@ -98,7 +106,7 @@ fn between(
 
 /// An order in which neighbours are neighbours in the spanning tree: the tree is cut at the edge that balances best,
 /// then each part again.
-pub(crate) fn tree_order(shared: &Shared) -> Vec<u32> {
+fn tree_order(shared: &Shared) -> Vec<u32> {
     let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); shared.len()];
     for (a, b) in spanning_tree(shared) {
         neighbours[a].push(b);

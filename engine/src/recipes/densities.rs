@@ -6,7 +6,7 @@
 //! neighbours (a strand of DNA), small clusters and few channels.
 
 use crate::error::Result;
-use crate::recipes::chow_liu::{closest, clusters, mean, tree_order};
+use crate::recipes::chow_liu::{clusters, mean, ordered_clusters};
 use crate::recipes::column_order::{Shared, dependences, pair_order};
 use crate::recipes::presets::Preset;
 use crate::recipes::tables::{ColumnPlan, standardise};
@@ -127,12 +127,12 @@ impl Way {
 
     /// The clusters of columns in the order in which they meet.
     fn groups(&self, shared: &Shared) -> Vec<Vec<u32>> {
+        if self.order == Order::Tree {
+            return ordered_clusters(shared, self.largest_cluster);
+        }
         let groups = clusters(shared, self.largest_cluster);
-        let order = match self.order {
-            Order::Pairs => pair_order(mean(shared, &groups)),
-            Order::Tree => tree_order(&closest(shared, &groups)),
-        };
         let at = |place: u32| groups[place as usize].clone();
+        let order = pair_order(mean(shared, &groups));
         order.into_iter().map(at).collect()
     }
 

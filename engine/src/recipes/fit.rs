@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::Model;
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
-use crate::recipes::fit_in_progress::{Finish, Fitting, Start};
+use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
 use crate::recipes::images;
 use crate::recipes::presets::Preset;
-use crate::recipes::search::{Search, longer};
+use crate::recipes::search::{Candidate, Finish, Search, longer};
 use crate::recipes::tables::{self, ColumnPlan};
 use crate::structure::{Kind, Structure};
 use crate::training::data::{Data, Split};
@@ -69,16 +69,11 @@ impl Fit {
         let rows = data.rows()?;
         let trees = self.tree_count(rows.len(), classes)?;
         let candidates = self.candidates(&kinds, rows, classes)?;
-        let is_table = self.image.is_none() && self.preset.is_none();
-        let clusters = if is_table && classes > 1 && !self.without_clusters {
-            tables::clusters(&kinds, &data.values)
-        } else {
-            None
-        };
-        let finish = clusters.map_or(Finish::Trees, Finish::Clusters);
-        let search = self.search(&candidates, &data)?;
+        let structures = self.structures(&kinds, rows, classes, trees)?;
+        let search = self.search(&candidates, &data, classes)?;
         let first = candidates.into_iter().next();
-        let mut chosen = first.ok_or(Error::Empty { what: "candidate" })?;
+        let first = first.ok_or(Error::Empty { what: "candidate" })?;
+        let (mut chosen, finish) = (first.preset, first.finish);
         if let Some(steps) = self.given_steps() {
             chosen.settings.steps = steps;
         }
@@ -86,7 +81,8 @@ impl Fit {
         let options = serde_json::to_value(&self).map_err(wrong)?;
         let mut fitting = Fitting::new(self.given(), chosen, Arc::new(data));
         fitting.options = options;
-        (fitting.search, fitting.finish, fitting.trees) = (search, finish, trees);
+        (fitting.search, fitting.finish) = (search, finish);
+        (fitting.trees, fitting.structures) = (trees, structures);
         Ok(fitting)
     }
 
@@ -106,36 +102,96 @@ impl Fit {
         Ok(data.sorted())
     }
 
+    /// Whether it is a table with classes, and nobody has said how to learn it.
+    fn is_labelled_table(&self, classes: usize) -> bool {
+        self.image.is_none() && self.preset.is_none() && classes > 1
+    }
+
     /// The ways to learn that may suit the data, with the changed settings.
-    fn candidates(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Preset>> {
+    fn candidates(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Candidate>> {
         let is_table = self.image.is_none() && self.preset.is_none();
+        let alone = |preset| Candidate {
+            preset,
+            finish: Finish::Trees,
+        };
         let mut candidates = if is_table && classes == 1 {
             let sizes = Sizes {
                 components: self.components,
                 channels: self.channels,
             };
-            densities::candidates(kinds, rows.as_slice(), sizes)?
+            let ways = densities::candidates(kinds, rows.as_slice(), sizes)?;
+            ways.into_iter().map(alone).collect()
+        } else if is_table {
+            self.of_classes(kinds, rows, classes)?
         } else {
-            vec![self.suited(kinds, rows, classes)?]
+            vec![alone(self.suited(kinds, rows, classes)?)]
         };
         for candidate in &mut candidates {
-            if !self.changes.is_empty() {
-                let changed = candidate.settings.with(&self.changes)?;
-                let every = longer(&candidate.settings, changed.steps).validate_every;
-                let given = self.changes.contains_key("validate_every");
-                let validate_every = if given { changed.validate_every } else { every };
-                candidate.settings = Settings {
-                    validate_every,
-                    ..changed
-                };
-            }
-            candidate.settings.check()?;
+            self.change_settings(&mut candidate.preset.settings)?;
         }
         Ok(candidates)
     }
 
+    /// The ways to learn a table with classes.
+    fn of_classes(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Candidate>> {
+        let smooth = self.suited(kinds, rows, classes)?;
+        let sharp = tables::sharp(&smooth.settings, rows.len()).map(|settings| Candidate {
+            preset: Preset {
+                settings,
+                ..smooth.clone()
+            },
+            finish: Finish::Trees,
+        });
+        let clusters = tables::clusters(kinds, rows.as_slice());
+        let clusters = clusters.filter(|_| !self.without_clusters);
+        let smooth = Candidate {
+            preset: smooth,
+            finish: clusters.map_or(Finish::Trees, Finish::Clusters),
+        };
+        Ok(std::iter::once(smooth).chain(sharp).collect())
+    }
+
+    /// The caller's settings in place of those that suit the data.
+    fn change_settings(&self, settings: &mut Settings) -> Result<()> {
+        if !self.changes.is_empty() {
+            let changed = settings.with(&self.changes)?;
+            let every = longer(settings, changed.steps).validate_every;
+            let given = self.changes.contains_key("validate_every");
+            let validate_every = if given { changed.validate_every } else { every };
+            *settings = Settings {
+                validate_every,
+                ..changed
+            };
+        }
+        settings.check()
+    }
+
+    /// The blueprints of the trees of a table with classes, which take turns; none for all else.
+    fn structures(
+        &self,
+        kinds: &[Kind],
+        rows: Rows<'_>,
+        classes: usize,
+        trees: usize,
+    ) -> Result<Vec<Structure>> {
+        if !self.is_labelled_table(classes) {
+            return Ok(Vec::new());
+        }
+        let seed = self.changes.get("seed").and_then(Value::as_u64);
+        let seed = seed.unwrap_or(Settings::default().seed);
+        let values = rows.as_slice();
+        let plans = self.columns(rows.len()).shapes(kinds, values, trees, seed);
+        let structure = |plan: &ColumnPlan| plan.structure(kinds, values, classes);
+        plans.iter().map(structure).collect()
+    }
+
     /// Trials on rows that are held out, where there is something to choose.
-    fn search(&self, candidates: &[Preset], data: &Data<'_>) -> Result<Option<Search<'static>>> {
+    fn search(
+        &self,
+        candidates: &[Candidate],
+        data: &Data<'_>,
+        classes: usize,
+    ) -> Result<Option<Search<'static>>> {
         let rows = data.len();
         let usual = if rows < 1_000 { 0.2 } else { 0.1 };
         let share = self.held_out.unwrap_or(usual);
@@ -150,23 +206,26 @@ impl Fit {
         if share == 0.0 || candidates.len() < 2 || rows < MIN_ROWS_TO_CHOOSE {
             return Ok(None);
         }
-        let seed = candidates[0].settings.seed;
-        let Split { train, held_out } = data.split(share, seed);
+        let settings = &candidates[0].preset.settings;
+        let Split { train, held_out } = data.split(share, settings.seed);
         let given_steps = self.given_steps();
-        let long_steps = densities::long_steps(rows, candidates[0].settings.batch);
-        let mut candidates = candidates.to_vec();
-        for candidate in &mut candidates {
-            candidate.settings.steps = candidate.settings.steps.min(TRIAL_STEPS);
-            candidate.settings.validate_every = candidate.settings.steps.div_ceil(10);
-        }
-        Ok(Some(Search {
-            candidates,
+        let mut search = Search {
+            candidates: candidates.to_vec(),
             train: Arc::new(train),
             held_out: Arc::new(held_out),
-            long_steps: given_steps.is_none().then_some(long_steps),
+            long_steps: None,
             given_steps,
             trials: Vec::new(),
-        }))
+        };
+        search.hold_out(search.held_out.clone(), &candidates[0].preset);
+        if classes > 1 {
+            search.score_at_the_end();
+        } else {
+            let long_steps = densities::long_steps(rows, settings.batch);
+            search.long_steps = given_steps.is_none().then_some(long_steps);
+            search.shorten(TRIAL_STEPS);
+        }
+        Ok(Some(search))
     }
 
     /// The steps that the caller wants.
@@ -231,6 +290,14 @@ impl Fit {
         }
     }
 
+    /// Components and channels of a tree over columns.
+    fn columns(&self, rows: usize) -> ColumnPlan {
+        let mut columns = ColumnPlan::for_rows(rows);
+        columns.components = self.components.unwrap_or(columns.components);
+        columns.channels = self.channels.map_or(columns.channels, |c| vec![c]);
+        columns
+    }
+
     /// Structure, settings and scaling that suit the data.
     fn suited(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Preset> {
         let values = rows.as_slice();
@@ -249,11 +316,8 @@ impl Fit {
                 scaling: images::scaling(values),
             });
         }
-        let mut columns = ColumnPlan::for_rows(rows.len());
-        columns.components = self.components.unwrap_or(columns.components);
-        columns.channels = self.channels.map_or(columns.channels, |c| vec![c]);
         Ok(Preset {
-            structure: columns.structure(kinds, values, classes)?,
+            structure: self.columns(rows.len()).structure(kinds, values, classes)?,
             settings: tables::settings(kinds, values),
             scaling: tables::standardise(kinds, values),
         })

@@ -12,7 +12,7 @@ use crate::recipes::presets::Preset;
 use crate::recipes::search::Trial;
 use crate::training::checkpoint::{Checkpoint, all_weights, fill, weight_slots};
 use crate::training::data::Data;
-use crate::training::trainer::Trainer;
+use crate::training::trainer::{Measure, Trainer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -101,6 +101,9 @@ impl<'a> Fitting<'a> {
         if self.trees_done < self.trees {
             for tree in 0..self.trees_done {
                 let mut model = checkpoint.model().clone();
+                let structure = self.structure_of(tree).clone();
+                model.weights = Model::random(structure.clone(), 0.0, 0).weights; // all to be filled
+                model.structure = structure;
                 fill(
                     weight_slots(&mut model.weights),
                     &checkpoint.take(&name_of(tree))?,
@@ -119,6 +122,9 @@ impl<'a> Fitting<'a> {
         };
         let mut trainer = Trainer::resume_shared(checkpoint, data)?;
         trainer.validation = validation;
+        if self.search.is_some() {
+            trainer.best_by = Measure::LogLoss;
+        }
         self.trainer = Some(trainer);
         Ok(())
     }

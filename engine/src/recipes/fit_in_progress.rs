@@ -5,28 +5,16 @@ use crate::error::{Error, Result};
 use crate::model::{About, Model};
 use crate::recipes::fit_progress::FitProgress;
 use crate::recipes::presets::Preset;
-use crate::recipes::search::{Search, is_past_its_best};
+use crate::recipes::search::{Finish, Search, is_past_its_best};
 use crate::recipes::tables;
 use crate::structure::Structure;
 use crate::training::class_clusters::class_clusters;
 use crate::training::data::Data;
-use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
-use crate::training::trainer::{Progress, Trainer};
+use crate::training::trainer::{Measure, Progress, Trainer};
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// What comes after the trees.
-#[derive(Clone, Debug)]
-pub(crate) enum Finish {
-    /// Nothing.
-    Trees,
-    /// Clusters of the classes stand beside the trees, and all are trained on together.
-    Clusters(LeafStart),
-    /// There were no trees: a model is trained on.
-    Model,
-}
 
 /// What every tree is given.
 #[derive(Clone, Debug)]
@@ -45,6 +33,7 @@ pub struct Fitting<'a> {
     pub(crate) chosen: Preset,             // a guess until then
     pub(crate) stop_after: Option<usize>,  // a tree stops after this many of its steps
     pub(crate) trees: usize,
+    pub(crate) structures: Vec<Structure>, // of the trees in turn; empty: all are like `chosen`
     pub(crate) finish: Finish,
     pub(crate) data: Arc<Data<'a>>,
     pub(crate) validation: Option<Arc<Data<'a>>>, // given by the caller
@@ -65,6 +54,7 @@ impl<'a> Fitting<'a> {
             chosen,
             stop_after: None,
             trees: 1,
+            structures: Vec::new(),
             finish: Finish::Trees,
             data,
             validation: None,
@@ -96,7 +86,8 @@ impl<'a> Fitting<'a> {
         data.check(&self.chosen.structure)?;
         let data = Arc::new(data);
         if let Some(search) = &mut self.search {
-            (search.train, search.held_out) = (self.data.clone(), data.clone());
+            search.train = self.data.clone();
+            search.hold_out(data.clone(), &self.chosen);
         }
         self.validation = Some(data);
         Ok(())
@@ -208,6 +199,14 @@ impl<'a> Fitting<'a> {
         }
     }
 
+    /// The blueprint of this tree.
+    pub(crate) fn structure_of(&self, tree: usize) -> &Structure {
+        match self.structures.len() {
+            0 => &self.chosen.structure,
+            count => &self.structures[tree % count],
+        }
+    }
+
     /// The run of one tree.
     fn tree(&self, preset: Preset, tree: usize, data: Arc<Data<'a>>) -> Result<Trainer<'a>> {
         let Preset {
@@ -240,10 +239,15 @@ impl<'a> Fitting<'a> {
             let (train, held_out) = self.search_rows();
             let mut trainer = self.tree(preset, 0, train)?;
             trainer.validation = Some(held_out);
+            trainer.best_by = Measure::LogLoss;
             return Ok(trainer);
         }
         let mut trainer = if self.trees_done < self.trees {
-            self.tree(self.chosen.clone(), self.trees_done, self.data.clone())?
+            let preset = Preset {
+                structure: self.structure_of(self.trees_done).clone(),
+                ..self.chosen.clone()
+            };
+            self.tree(preset, self.trees_done, self.data.clone())?
         } else {
             self.all_together()?
         };
@@ -303,8 +307,8 @@ impl<'a> Fitting<'a> {
             return;
         };
         self.start.about.training.set("trials", &search.trials);
-        if let Some((preset, stop_after)) = search.winner() {
-            self.chosen = preset;
+        if let Some((candidate, stop_after)) = search.winner() {
+            (self.chosen, self.finish) = (candidate.preset, candidate.finish);
             self.stop_after = stop_after.filter(|_| self.validation.is_none());
         }
     }

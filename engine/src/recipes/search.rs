@@ -5,10 +5,32 @@
 
 use crate::recipes::presets::Preset;
 use crate::training::data::Data;
+use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
 use crate::training::trainer::Trainer;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// What comes after the trees.
+#[derive(Clone, Debug)]
+pub(crate) enum Finish {
+    /// Nothing.
+    Trees,
+    /// Clusters of the classes stand beside the trees, and all are trained on together.
+    Clusters(LeafStart),
+    /// There were no trees: a model is trained on.
+    Model,
+}
+
+/// A way to learn that is tried.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub preset: Preset,
+    pub finish: Finish,
+}
+
+/// Shares of the cells of held-out rows that are taken away, beside the rows as they are.
+const HOLES: [f64; 2] = [0.25, 0.5];
 
 /// A trial ends when this many validations in a row were no better than one before.
 const PATIENCE: usize = 3;
@@ -34,7 +56,7 @@ pub(crate) struct Trial {
 
 /// Trials on held-out rows.
 pub(crate) struct Search<'a> {
-    pub candidates: Vec<Preset>,
+    pub candidates: Vec<Candidate>,
     pub train: Arc<Data<'a>>,
     pub held_out: Arc<Data<'a>>,
     /// Steps of one more trial of the best candidate.
@@ -44,16 +66,40 @@ pub(crate) struct Search<'a> {
     pub trials: Vec<Trial>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    /// Trials of at most so many steps, scored ten times.
+    pub fn shorten(&mut self, steps: usize) {
+        for candidate in &mut self.candidates {
+            let settings = &mut candidate.preset.settings;
+            settings.steps = settings.steps.min(steps);
+            settings.validate_every = settings.steps.div_ceil(10);
+        }
+    }
+
+    /// Trials of whole runs, scored once at their end.
+    pub fn score_at_the_end(&mut self) {
+        for candidate in &mut self.candidates {
+            candidate.preset.settings.validate_every = candidate.preset.settings.steps;
+        }
+    }
+
+    /// Scores trials on these rows; where there are classes, also on copies with holes.
+    pub fn hold_out(&mut self, rows: Arc<Data<'a>>, like: &Preset) {
+        self.held_out = match like.structure.classes {
+            1 => rows,
+            _ => Arc::new(rows.with_holes(&HOLES, like.settings.seed)),
+        };
+    }
+
     /// The candidate of the next trial with its settings; nothing where all is known.
     pub fn next(&self) -> Option<(usize, Preset)> {
         let tried = self.trials.len();
         if tried < self.candidates.len() {
-            return Some((tried, self.candidates[tried].clone()));
+            return Some((tried, self.candidates[tried].preset.clone()));
         }
         let steps = self.long_steps.filter(|_| tried == self.candidates.len())?;
         let best = self.best()?.candidate;
-        let mut preset = self.candidates[best].clone();
+        let mut preset = self.candidates[best].preset.clone();
         preset.settings = longer(&preset.settings, steps);
         Some((best, preset))
     }
@@ -79,19 +125,20 @@ impl Search<'_> {
     }
 
     /// What won, with its settings, and after how many of its steps to stop.
-    pub fn winner(&self) -> Option<(Preset, Option<usize>)> {
+    pub fn winner(&self) -> Option<(Candidate, Option<usize>)> {
         let best = self.best()?;
-        let mut preset = self.candidates[best.candidate].clone();
+        let mut candidate = self.candidates[best.candidate].clone();
         let steps = self.given_steps.unwrap_or(best.steps);
-        preset.settings = longer(&preset.settings, steps);
-        Some((preset, self.given_steps.is_none().then_some(best.best_step)))
+        candidate.preset.settings = longer(&candidate.preset.settings, steps);
+        let stop_after = self.given_steps.is_none().then_some(best.best_step);
+        Some((candidate, stop_after))
     }
 
     /// Steps of the trials that are left.
     pub fn steps_left(&self) -> usize {
         let tried = self.trials.len();
         let short = self.candidates.iter().skip(tried);
-        let short: usize = short.map(|candidate| candidate.settings.steps).sum();
+        let short: usize = short.map(|candidate| candidate.preset.settings.steps).sum();
         let is_long_left = tried <= self.candidates.len();
         short + self.long_steps.filter(|_| is_long_left).unwrap_or(0)
     }

@@ -50,6 +50,23 @@ impl<'a> Data<'a> {
         Self { weights, ..self }
     }
 
+    /// The same rows, followed by copies of them in which each share of the cells is taken away at random.
+    pub(crate) fn with_holes(&self, shares: &[f64], seed: u64) -> Data<'static> {
+        let mut values = self.values.to_vec();
+        for (copy, &share) in shares.iter().enumerate() {
+            let mut random = Stream::new(seed, Purpose::Masks, copy as u32, 0);
+            let with_hole = |&x: &f32| if random.chance(share) { f32::NAN } else { x };
+            values.extend(self.values.iter().map(with_hole));
+        }
+        let copies = 1 + shares.len();
+        Data {
+            values: values.into(),
+            labels: self.labels.repeat(copies),
+            weights: self.weights.repeat(copies).into(),
+            width: self.width,
+        }
+    }
+
     /// The rows.
     pub(crate) fn rows(&self) -> Result<Rows<'_>> {
         Rows::new(&self.values, self.width)

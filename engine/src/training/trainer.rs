@@ -58,10 +58,17 @@ type Listener<'a> = Box<dyn FnMut(&Progress) + Send + 'a>;
 pub(crate) struct Best {
     /// Steps done when it was scored.
     pub step: usize,
-    /// Accuracy, or mean log P(X) where there is one class.
+    /// Accuracy or minus log-loss; mean log P(X) where there is one class.
     pub score: f64,
     /// Its weights.
     pub weights: Weights,
+}
+
+/// What makes a model of classes the best on the validation set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    Accuracy,
+    LogLoss,
 }
 
 /// Memory of the rule, in the shape of the weights.
@@ -81,6 +88,7 @@ pub struct Trainer<'a> {
     pub(crate) settings: Settings,
     pub(crate) step: usize,
     pub(crate) best: Option<Best>,
+    pub(crate) best_by: Measure,
     pub(crate) memory: Memory,
     pub(crate) prepared: Prepared,
     pub(crate) activations: Activations,
@@ -187,6 +195,7 @@ impl<'a> Trainer<'a> {
             order: Vec::new(),
             step: 0,
             best: None,
+            best_by: Measure::Accuracy,
             recomputed: 0,
             gpu: None,
             report_every: usize::MAX,

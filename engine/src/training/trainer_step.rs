@@ -16,7 +16,7 @@ use crate::training::leaf_update::update_family;
 use crate::training::loss::{Loss, Target, loss_and_gradients};
 use crate::training::optimizer::{Rule, Step, update_mixing};
 use crate::training::step_randomness::{drop_nodes, load_rows, pick};
-use crate::training::trainer::{Best, Trainer};
+use crate::training::trainer::{Best, Measure, Trainer};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
 
 impl Trainer<'_> {
@@ -113,10 +113,10 @@ impl Trainer<'_> {
                 &mut self.output_gradients,
             ));
         }
-        let score = if self.model.structure.classes > 1 {
-            total.accuracy()
-        } else {
-            -total.generative / total.weight
+        let score = match self.best_by {
+            _ if self.model.structure.classes == 1 => -total.generative / total.weight,
+            Measure::Accuracy => total.accuracy(),
+            Measure::LogLoss => -total.discriminative / total.weight,
         };
         if self.best.as_ref().is_none_or(|best| score > best.score) {
             self.best = Some(Best {
