@@ -6,7 +6,7 @@
 use crate::arithmetic::math::{argmax, exp};
 use crate::arithmetic::matmul::padded;
 use crate::layers::leaf::{Coordinate, Family, log_leaf, log_peak, log_tables};
-use crate::layers::product::UnderflowBound;
+use crate::layers::scaled_rows::UnderflowBound;
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{OUTSIDE, Position};
 use pulp::{Simd, WithSimd};

@@ -6,7 +6,7 @@
 use crate::arithmetic::amx::{self, DERIVATIVE, Parts, Right, RightSide, Target};
 use crate::arithmetic::matmul::{HALF, PANEL, Panel, Product, Then, padded, panels};
 use crate::arithmetic::transpose::transpose_block;
-use crate::layers::mixing::Simplex;
+use crate::layers::simplex::Simplex;
 use pulp::Arch;
 use std::cell::RefCell;
 

@@ -9,11 +9,11 @@ use crate::arithmetic::matmul::arch;
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{Activations, cut};
 use crate::circuit::backward::LevelBackward;
-use crate::layers::mixing::Simplex;
 use crate::layers::mixing_backward::{BackwardRows, MixingShape, backward};
 use crate::layers::mixing_gradient::{
     MatrixShape, Mixed, Scratch, Segment, add_gradient, with_mixed,
 };
+use crate::layers::simplex::Simplex;
 use crate::structure::Tree;
 use crate::training::optimizer::{Moments, PanelStep, Step, panel_steps, update_mixing};
 

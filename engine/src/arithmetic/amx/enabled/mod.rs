@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Derivatives reach [`TINY`](crate::layers::product::TINY)'s inverse: scaled down so far that their sums stay in f32 though
+/// Derivatives reach [`TINY`](crate::layers::scaled_rows::TINY)'s inverse: scaled down so far that their sums stay in f32 though
 /// what they are multiplied by is scaled up.
 pub(crate) const DERIVATIVE: f32 = 1.0 / 4096.0;
 
@@ -498,7 +498,7 @@ mod tests {
         if !available() {
             return;
         }
-        let (largest, up) = (1.0 / crate::layers::product::TINY, (1u64 << 24) as f32);
+        let (largest, up) = (1.0 / crate::layers::scaled_rows::TINY, (1u64 << 24) as f32);
         let (row, ones) = ([largest; STEP], [1.0; STEP * PANEL]);
         let mut left = Left::default();
         left.rows(Parts::Two, STEP, &[&row], DERIVATIVE);
