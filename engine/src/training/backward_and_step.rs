@@ -50,7 +50,9 @@ impl Activations {
     /// dψ of level l in place of ψ, dφˡ⁻¹ (of leaves only if wanted), and a step of the level's weights.
     pub fn learn_level(
         &mut self,
-        (t, l, tree): (usize, usize, &Tree),
+        t: usize,
+        l: usize,
+        tree: &Tree,
         learned: Learned<'_>,
         step: &Step,
         to_leaves: bool,
