@@ -129,6 +129,23 @@ extern "C" __global__ void __launch_bounds__(512, 1) mix_up_huge(const __grid_co
     mix_up<Shape<128, 64, 32, 64, 32, 2, 4>>(s);
 }
 
+// Writes N pieces of eight channels of one row of φ, two numbers a lane from channel c0 on; returns the row's largest.
+template <int N>
+__device__ __forceinline__ float store_products(const Layer& above, const float (&prod)[N][4], int half, size_t row, int c0) {
+    float largest = 0.0f;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const int c = c0 + 8 * j;
+        float2 both = make_float2(prod[j][half], prod[j][half + 1]);
+        if (c >= above.real) both.x = 0.0f;
+        if (c + 1 >= above.real) both.y = 0.0f;
+        largest = fmaxf(largest, fmaxf(both.x, both.y));
+        if (c < above.wide) *(float2*)(above.phi + row * above.wide + c) = make_float2(kept(both.x), kept(both.y));
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+    return fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+}
+
 // The same where nothing goes down. A block takes tile after tile, and of each one child after another, in one stream of
 // copies, and multiplies in registers.
 template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
@@ -201,18 +218,7 @@ template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
 #pragma unroll
         for (int r = 0; r < 2 * T::MF; r++) {
             const size_t row = (size_t)p * s.rows + b0 + m + 8 * r + g;
-            float largest = 0.0f;
-#pragma unroll
-            for (int j = 0; j < T::NF; j++) {
-                const int c = c0 + n + 8 * j + 2 * t;
-                float2 both = make_float2(prod[r / 2][j][r % 2 * 2], prod[r / 2][j][r % 2 * 2 + 1]);
-                if (c >= s.above.real) both.x = 0.0f;
-                if (c + 1 >= s.above.real) both.y = 0.0f;
-                largest = fmaxf(largest, fmaxf(both.x, both.y));
-                if (c < s.above.wide) *(float2*)(s.above.phi + row * s.above.wide + c) = make_float2(kept(both.x), kept(both.y));
-            }
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+            const float largest = store_products<T::NF>(s.above, prod[r / 2], r % 2 * 2, row, c0 + n + 2 * t);
             const bool seen = (any >> r & 1) && (s.above.drop == 0 || s.above.drop[row] == 0);
             if (t == 0 && seen) atomicMax(s.above.top + row, __float_as_int(largest));
         }
