@@ -1,7 +1,7 @@
 //! Checks that files and functions are short: a file has at most 400 lines before its tests, a function at most 60.
 //!
-//! Every crate has a test that calls [`check`]. It relies on rustfmt: the line that closes a function is as far to the
-//! right as the line that opens it.
+//! Every crate has a test that calls [`check`]. It relies on the format: the line that closes a function is as far to
+//! the right as the line that opens it.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub fn too_long(folder: &Path) -> Vec<String> {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             found.extend(too_long(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|of| of == "rs" || of == "cu") {
             let text = fs::read_to_string(&path).expect("text");
             let place = |what: String| format!("{}: {what}", path.display());
             found.extend(too_long_in(&text).into_iter().map(place));
@@ -42,40 +42,34 @@ fn too_long_in(text: &str) -> Vec<String> {
             lines.len()
         ));
     }
-    for (first, line) in lines.iter().enumerate() {
-        let Some(name) = function_name(line) else {
-            continue;
-        };
+    for first in (0..lines.len()).filter(|&first| starts_function(lines[first])) {
         let count = function_lines(&lines[first..]);
         if count > FUNCTION_LINES {
             found.push(format!(
-                "expected at most {FUNCTION_LINES} lines in {name}, got {count}"
+                "expected at most {FUNCTION_LINES} lines in the function at line {}, got {count}",
+                first + 1
             ));
         }
     }
     found
 }
 
-/// The name in `fn name`, if the line starts a function.
-fn function_name(line: &str) -> Option<&str> {
-    let (before, rest) = line.split_once("fn ")?;
-    let qualifiers = ["pub", "const", "async", "unsafe", "extern"];
-    let is_qualifier =
-        |word: &str| word == "\"C\"" || qualifiers.iter().any(|q| word.starts_with(q));
-    let end = rest.find(['(', '<'])?;
-    before
-        .split_whitespace()
-        .all(is_qualifier)
-        .then(|| &rest[..end])
+/// Whether a function of Rust or CUDA starts at this line.
+fn starts_function(line: &str) -> bool {
+    let words = line.split(['(', '<', ' ']);
+    let qualifiers = ["", "pub", "crate)", "super)", "const", "async", "unsafe"];
+    let mut words = words.skip_while(|word| qualifiers.contains(word));
+    let cuda = ["__device__", "__global__"];
+    words.next() == Some("fn")
+        || (cuda.iter().any(|word| line.contains(word)) && line.contains('('))
 }
 
 /// Lines of the function that starts at the first line; one without a body ends at its semicolon.
 fn function_lines(lines: &[&str]) -> usize {
     let indent = lines[0].len() - lines[0].trim_start().len();
     let ends = |line: &&str| {
-        line.get(indent..).is_some_and(|rest| {
-            rest == "}" || (!rest.starts_with(' ') && (rest.ends_with(';') || rest.ends_with("{}")))
-        })
+        let rest = line.get(indent..).unwrap_or_default();
+        !rest.starts_with(' ') && rest.ends_with(['}', ';'])
     };
     lines
         .iter()

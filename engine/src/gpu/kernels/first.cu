@@ -221,7 +221,7 @@ __device__ __forceinline__ void multiply_child(const float* weights, const u32 (
 // alone with the window does not share its largest number.
 template <int MF>
 __device__ __forceinline__ void store_window(const First& s, int p, int b0, int c0, const float (&prod)[MF][8][4], const double (&scale)[2 * MF], int any, int far, bool alone) {
-    const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3, rows = s.leaves.rows;
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, rows = s.leaves.rows;
 #pragma unroll
     for (int r = 0; r < 2 * MF; r++) {
         const size_t row = (size_t)p * rows + b0 + 8 * r + g;
