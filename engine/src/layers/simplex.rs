@@ -1,6 +1,6 @@
 //! The weights of mixing as the kernel reads them: W itself, in panels, and ψ = W φ.
 
-use crate::arithmetic::amx::{self, Parts, Right, RightSide, Target};
+use crate::arithmetic::amx::{self, Left, Parts, Right, RightSide, Target};
 use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, arch, padded, panels};
 use crate::layers::mixing::{Mixing, panel_place};
 use crate::layers::softmax::Softmax;
@@ -171,34 +171,43 @@ impl Simplex {
         parts: &mut [ForwardRows<'_>],
         then: Then,
     ) -> usize {
-        let (depth, a_padded, width) = (self.columns, padded(self.columns), padded(self.rows));
         if !self.on_tiles() {
             return 0;
         }
+        amx::with_left(|left| self.multiply_on_tiles(left, weights, parts, then));
+        padded(self.rows) / PANEL * PANEL
+    }
+
+    /// Those panels, with a left side whose memory is used again.
+    fn multiply_on_tiles(
+        &self,
+        left: &mut Left,
+        weights: &[f32],
+        parts: &mut [ForwardRows<'_>],
+        then: Then,
+    ) {
         // φ and W are at most one: scaled so far up that no part of theirs is too small for a tile.
         const SCALE: f32 = (1u64 << 60) as f32;
-        amx::with_left(|left| {
-            let phi: Vec<_> = parts
-                .iter()
-                .flat_map(|part| part.phi.chunks_exact(a_padded).take(part.count))
-                .collect();
-            left.rows(Parts::Three, a_padded, &phi, SCALE);
-            let psi = parts
-                .iter_mut()
-                .flat_map(|part| part.psi.chunks_exact_mut(width).take(part.count));
-            let right = RightSide {
-                panels: width / PANEL,
-                numbers: Right::Panels {
-                    depth,
-                    numbers: weights,
-                },
-                scale: SCALE,
-                next: [&[], &[]],
-            };
-            let rows = &mut psi.collect::<Vec<_>>();
-            amx::multiply(left, right, Target { rows, then });
-        });
-        width / PANEL * PANEL
+        let (depth, a_padded, width) = (self.columns, padded(self.columns), padded(self.rows));
+        let phi: Vec<_> = parts
+            .iter()
+            .flat_map(|part| part.phi.chunks_exact(a_padded).take(part.count))
+            .collect();
+        left.rows(Parts::Three, a_padded, &phi, SCALE);
+        let psi = parts
+            .iter_mut()
+            .flat_map(|part| part.psi.chunks_exact_mut(width).take(part.count));
+        let right = RightSide {
+            panels: width / PANEL,
+            numbers: Right::Panels {
+                depth,
+                numbers: weights,
+            },
+            scale: SCALE,
+            next: [&[], &[]],
+        };
+        let rows = &mut psi.collect::<Vec<_>>();
+        amx::multiply(left, right, Target { rows, then });
     }
 
     /// The panels of one matrix.

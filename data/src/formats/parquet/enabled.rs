@@ -109,6 +109,16 @@ impl ParquetRecords {
         })
     }
 
+    /// The cells of a chosen column, which must be of a kind that is known here.
+    fn chosen_cells(&self, batch: &RecordBatch, column: Option<usize>) -> Result<Cells> {
+        let Some(column) = column else {
+            return Ok(Cells::Absent);
+        };
+        let (name, values) = (&self.header[column], batch.column(column));
+        check_kind(&self.name, name, values.data_type())?;
+        cells(&self.name, name, values)
+    }
+
     /// Reads the next batch; false at the end.
     fn next(&mut self) -> Result<bool> {
         let Some(batch) = self.reader.next() else {
@@ -116,17 +126,8 @@ impl ParquetRecords {
         };
         let damaged = |error| Error::damaged(format!("damaged: {error}")).in_file(&self.name);
         let batch = batch.map_err(damaged)?;
-        let chosen = self.chosen.iter().map(|column| {
-            let Some(column) = *column else {
-                return Ok(Cells::Absent);
-            };
-            check_kind(
-                &self.name,
-                &self.header[column],
-                batch.column(column).data_type(),
-            )?;
-            cells(&self.name, &self.header[column], batch.column(column))
-        });
+        let chosen = self.chosen.iter();
+        let chosen = chosen.map(|&column| self.chosen_cells(&batch, column));
         let kept = self
             .kept
             .iter()

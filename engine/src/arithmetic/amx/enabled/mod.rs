@@ -54,15 +54,17 @@ const EMPTY: Line = Line([0; 32]);
 /// Whether this machine has tiles, and lets us use them.
 pub(crate) fn available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
-        let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        let edx = if __cpuid(0).eax >= 7 {
-            __cpuid_count(7, 0).edx
-        } else {
-            0
-        }; // bit 24: tiles, 22: of bf16
-        vectors && edx >> 24 & 1 == 1 && edx >> 22 & 1 == 1 && permitted()
-    })
+    *AVAILABLE.get_or_init(detect)
+}
+
+fn detect() -> bool {
+    let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+    let edx = if __cpuid(0).eax >= 7 {
+        __cpuid_count(7, 0).edx
+    } else {
+        0
+    }; // bit 24: tiles, 22: of bf16
+    vectors && edx >> 24 & 1 == 1 && edx >> 22 & 1 == 1 && permitted()
 }
 
 /// Whether tiles are faster than vectors for a matrix of this shape: cutting must not take longer than multiplying.
