@@ -2,13 +2,13 @@
 //!
 //! A file is written beside its place and renamed, so that nothing half-written stays.
 
-use crate::atomic_file::Staged;
-use crate::cells::{Field, FieldKind, Value, plain_json};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::atomic_file::Staged;
 use crate::formats::npy::NpyWriter;
 use crate::formats::parquet::ParquetWriter;
 use crate::formats::png_grid::PngGrid;
-use crate::layout::{ColumnKind, ImageShape, Layout};
+use crate::rows::cells::{Field, FieldKind, Value, plain_json};
+use crate::rows::layout::{ColumnKind, ImageShape, Layout};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
@@ -310,7 +310,7 @@ pub fn label_field(name: &str, layout: &Layout) -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Column, ReadOptions};
+    use crate::rows::layout::{Column, ReadOptions};
     use std::fs;
 
     fn fields() -> Vec<Field> {

@@ -1,8 +1,8 @@
 //! Arrays of numbers in binary files, row by row: what IDX, NPY and NORB files have in common.
 
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
-use crate::layout::{Chunk, ImageShape, Layout, RowStream, rows_per_chunk};
-use crate::source::ByteReader;
+use crate::files::source::ByteReader;
+use crate::rows::layout::{Chunk, ImageShape, Layout, RowStream, rows_per_chunk};
 use std::io::{Read, Seek, SeekFrom};
 
 /// How a number is stored.
@@ -374,7 +374,7 @@ fn next_chunk(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::files::source::Origin;
 
     fn array(dims: &[u64], element: Element, bytes: &[u8]) -> Result<Array> {
         let input = Origin::Memory {

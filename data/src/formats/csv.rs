@@ -3,11 +3,11 @@
 //!
 //! [`CsvReader`] reads records from anywhere and knows their lines; [`CsvRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
-use crate::layout::some_of;
-use crate::notation::{Notation, Reading};
-use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
+use crate::files::source::{ByteReader, LONGEST_ROW, row_too_long};
+use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
+use crate::rows::layout::some_of;
+use crate::rows::notation::{Notation, Reading};
 use csv::ByteRecord;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufRead, Read};
@@ -349,7 +349,7 @@ impl Records for CsvRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::files::source::Origin;
 
     fn open(text: &[u8]) -> Result<CsvRecords> {
         CsvRecords::open(

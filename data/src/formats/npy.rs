@@ -2,9 +2,9 @@
 //! dictionary such as `{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }`; then the numbers.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
+use crate::files::source::{ByteReader, Origin};
 use crate::formats::array::{Array, ArrayHeader, Element, stream};
-use crate::layout::{ImageShape, RowStream};
-use crate::source::{ByteReader, Origin};
+use crate::rows::layout::{ImageShape, RowStream};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -4,10 +4,10 @@
 //! half opaque is missing.
 
 use crate::error::{Error, ErrorKind, Result, file_error, read_error};
-use crate::layout::{
+use crate::files::source::MAX_INFLATION;
+use crate::rows::layout::{
     Chunk, ImageShape, Layout, RowStream, Split, rows_per_chunk, some_of, sort_names,
 };
-use crate::source::MAX_INFLATION;
 pub use png::ColorType;
 use png::{BitDepth, Decoder, Transformations};
 use std::collections::BTreeMap;

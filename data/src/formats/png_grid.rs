@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::png::{ColorType, encode};
-use crate::layout::ImageShape;
+use crate::rows::layout::ImageShape;
 use std::io::Write;
 
 /// A grid has at most this many images, because all of them are drawn at once.

@@ -1,9 +1,9 @@
 //! With the feature `parquet`: a null is a hole, text and truth values are categories.
 
-use crate::atomic_file::Staged;
-use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
-use crate::source::Origin;
+use crate::files::atomic_file::Staged;
+use crate::files::source::Origin;
+use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array,
     Int64Builder, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
@@ -362,8 +362,8 @@ impl ParquetWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{ColumnKind, ReadOptions};
     use crate::output::{Output, OutputFormat};
+    use crate::rows::layout::{ColumnKind, ReadOptions};
 
     fn data(name: &str) -> String {
         format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -427,16 +427,16 @@ mod tests {
         out.row(&[Value::Missing, Value::Missing, Value::Missing])
             .unwrap();
         out.finish().unwrap();
-        let model = crate::layout::Layout {
+        let model = crate::rows::layout::Layout {
             width: 1,
-            columns: vec![crate::layout::Column {
+            columns: vec![crate::rows::layout::Column {
                 name: "x".into(),
                 kind: ColumnKind::Numeric,
             }],
-            ..crate::layout::Layout::default()
+            ..crate::rows::layout::Layout::default()
         };
         let options = ReadOptions {
-            keep: crate::layout::Keep::All,
+            keep: crate::rows::layout::Keep::All,
             ..ReadOptions::default()
         };
         let rows = crate::open(&path, &options)
@@ -503,13 +503,13 @@ mod tests {
         assert_eq!(table.values[2999 * 4..], [2999.0, 0.5, 2999.0, 0.0]);
         assert_eq!(table.labels.unwrap()[..3], [0, 1, 0]);
         let mut model = table.layout;
-        let gone = crate::layout::Column {
+        let gone = crate::rows::layout::Column {
             name: "gone".into(),
-            kind: crate::layout::ColumnKind::Numeric,
+            kind: crate::rows::layout::ColumnKind::Numeric,
         };
         (model.width, model.columns) = (5, [vec![gone], model.columns].concat());
         let options = ReadOptions {
-            absent: crate::layout::Absent::Missing,
+            absent: crate::rows::layout::Absent::Missing,
             ..ReadOptions::default()
         };
         let table = crate::read_fitted(&path, &options, &model).unwrap();

@@ -11,14 +11,14 @@
 //! # Ok::<(), sumout_data::Error>(())
 //! ```
 
-use crate::cells::{Cell, MissingTexts, Records, Written, is_default_na};
+use crate::columns::match_columns::places_of;
 use crate::error::{Error, ErrorKind, Place, Result, clip};
-use crate::findings::{Finding, FindingKind};
-use crate::layout::{
+use crate::rows::cells::{Cell, MissingTexts, Records, Written, is_default_na};
+use crate::rows::findings::{Finding, FindingKind};
+use crate::rows::layout::{
     Absent, Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of,
 };
-use crate::match_columns::places_of;
-use crate::notation::notations_of;
+use crate::rows::notation::notations_of;
 use std::collections::{HashMap, HashSet};
 use sumout::structure::Kind;
 
@@ -342,8 +342,8 @@ pub fn encoded(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells::NoDefaultNa;
-    use crate::layout::Column;
+    use crate::rows::cells::NoDefaultNa;
+    use crate::rows::layout::Column;
 
     /// Age (a number), sex (f, m), coin (0 or 1) and a category without names.
     fn encoder() -> Encoder {
