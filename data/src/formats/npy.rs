@@ -323,11 +323,12 @@ impl<W: Write + Seek> NpyWriter<W> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
 
-    fn data(name: &str) -> PathBuf {
+    /// A file of the tests.
+    pub(crate) fn data(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/data")
             .join(name)

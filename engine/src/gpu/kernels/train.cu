@@ -160,30 +160,24 @@ struct Finish {
     int samples;
 };
 
+__device__ __forceinline__ void add_cost(Cost& to, const Cost& other) {
+    to.discriminative += other.discriminative;
+    to.generative += other.generative;
+    to.weight += other.weight;
+    to.correct += other.correct;
+    to.labelled += other.labelled;
+    to.doubtful += other.doubtful;
+}
+
 // The step's loss, summed in one fixed order; then the next step.
 extern "C" __global__ void __launch_bounds__(1024) finish(const __grid_constant__ Finish s) {
     __shared__ Cost parts[1024];
     Cost sum = {};
-    for (int b = threadIdx.x; b < s.samples; b += 1024) {
-        const Cost& cost = s.cost[b];
-        sum.discriminative += cost.discriminative;
-        sum.generative += cost.generative;
-        sum.weight += cost.weight;
-        sum.correct += cost.correct;
-        sum.labelled += cost.labelled;
-        sum.doubtful += cost.doubtful;
-    }
+    for (int b = threadIdx.x; b < s.samples; b += 1024) add_cost(sum, s.cost[b]);
     parts[threadIdx.x] = sum;
     for (int half = 512; half > 0; half /= 2) {
         __syncthreads();
-        if (threadIdx.x >= half) continue;
-        Cost &to = parts[threadIdx.x], &other = parts[threadIdx.x + half];
-        to.discriminative += other.discriminative;
-        to.generative += other.generative;
-        to.weight += other.weight;
-        to.correct += other.correct;
-        to.labelled += other.labelled;
-        to.doubtful += other.doubtful;
+        if (threadIdx.x < half) add_cost(parts[threadIdx.x], parts[threadIdx.x + half]);
     }
     if (threadIdx.x > 0) return;
     s.sums[s.clock->slot] = parts[0];
