@@ -1,6 +1,6 @@
 //! Mixing, the paper's 1×1 convolution: `ψ(c) = Σ_a W[c,a] φ(a)`, rows of W on the simplex.
 //!
-//! [`Mixing`] holds the free parameters, `W = softmax_a(logits)`; [`Simplex`](crate::layers::simplex::Simplex) holds W as the kernel reads it.
+//! [`Mixing`] holds the free parameters, `W = softmax_a(logits)`; `Simplex` (`simplex.rs`) holds W as the kernel reads it.
 //! Both keep a matrix in panels: [`PANEL`] rows c side by side, one line of them for each column a. A softmax over a
 //! is then vertical work, and the kernel reads weights in the order in which they lie:
 //!

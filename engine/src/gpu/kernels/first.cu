@@ -217,8 +217,8 @@ __device__ __forceinline__ void multiply_child(const float* weights, const u32 (
     }
 }
 
-// Writes φ of a window, with scales and bounds; bits of `any` and `far`: something is observed; the guard takes it. A block that is
-// alone with the window does not share its largest number.
+// Writes φ of a window, with scales and bounds. Bits of samples: `any`, something is observed; `far`, the guard takes it.
+// A block that is alone with the window does not share its largest number.
 template <int MF>
 __device__ __forceinline__ void store_window(const First& s, int p, int b0, int c0, const float (&prod)[MF][8][4], const double (&scale)[2 * MF], int any, int far, bool alone) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, rows = s.leaves.rows;
