@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open(input, &options) ──► DataSet: raw rows ─┬─ .rows() ────────────► RowStream   to learn from: columns are found
-//!   formats/*  cells │ numbers │ image files   └─ .fitted_to(&layout) ► RowStream   for a model: fit.rs, one place
+//!   formats/*  cells │ numbers │ image files   └─ .fitted_to(&layout) ► RowStream   for a model: columns/fit_to_model.rs
 //!
 //! RowStream ──► Chunk, Chunk, …      (rows, width) numbers, NaN is missing, with labels
 //! ```
@@ -22,30 +22,21 @@
 //! Modules stand in the order in which they use each other.
 
 pub mod error;
-pub mod findings;
-pub mod notation;
-pub mod unfinished_files;
-pub mod atomic_file;
-pub mod data_digest;
-pub mod source;
-pub mod encoding;
-pub mod cells;
-pub mod layout;
+mod files;
+mod rows;
 pub mod formats;
-pub mod infer_columns;
-pub mod match_columns;
-pub mod encode;
-pub mod table_source;
-mod fit_to_model;
+mod columns;
 pub mod output;
-pub mod digits;
 pub mod catalog;
 mod open;
-pub mod model_files;
-pub mod devices;
-pub mod table_checks;
+mod models;
 pub mod plan;
-pub mod memory;
 
+pub use catalog::digits;
+pub use columns::{encode, infer_columns, match_columns, table_source};
 pub use error::{Error, ErrorKind, Result};
+pub use files::{atomic_file, encoding, source, unfinished_files};
+pub use models::{devices, memory, model_files};
 pub use open::{DataSet, is_data_name, open, open_digits, read, read_fitted};
+pub use plan::table_checks;
+pub use rows::{cells, data_digest, findings, layout, notation};

@@ -1,14 +1,14 @@
 //! Opens a data set, whatever it is.
 
+use crate::catalog::digits;
 use crate::catalog::{download, sets as catalog};
-use crate::digits;
+use crate::columns::fit_to_model;
+use crate::columns::table_source::{TableFormat, TableSource};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fit_to_model;
+use crate::files::source::Origin;
 use crate::formats::png::ImageFiles;
 use crate::formats::{idx, norb, npy, npz, png};
-use crate::layout::{Layout, ReadOptions, RowStream, Split, Table};
-use crate::source::Origin;
-use crate::table_source::{TableFormat, TableSource};
+use crate::rows::layout::{Layout, ReadOptions, RowStream, Split, Table};
 use std::path::{Path, PathBuf};
 
 /// A data set that was opened: raw rows, which become numbers in one of two ways.
@@ -215,7 +215,7 @@ fn by_content(path: &Path) -> Result<FileFormat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::ImageShape;
+    use crate::rows::layout::ImageShape;
     use std::fs;
 
     #[test]

@@ -2,13 +2,13 @@
 //!
 //! A file is written beside its place and renamed, so that nothing half-written stays.
 
-use crate::atomic_file::Staged;
-use crate::cells::{Field, FieldKind, Value, plain_json};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::atomic_file::Staged;
 use crate::formats::npy::NpyWriter;
 use crate::formats::parquet::ParquetWriter;
 use crate::formats::png_grid::PngGrid;
-use crate::layout::{ColumnKind, ImageShape, Layout};
+use crate::rows::cells::{Field, FieldKind, Value, plain_json};
+use crate::rows::layout::{ColumnKind, ImageShape, Layout};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
@@ -310,7 +310,7 @@ pub fn label_field(name: &str, layout: &Layout) -> Field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Column, ReadOptions};
+    use crate::rows::layout::{Column, ReadOptions};
     use std::fs;
 
     fn fields() -> Vec<Field> {
@@ -366,6 +366,17 @@ mod tests {
         "#);
     }
 
+    /// Writes rows into a file with this ending; returns its path.
+    fn write(folder: &Path, ending: &str, layout: &Layout, values: &[f32]) -> String {
+        let path = folder.join(format!("a.{ending}")).display().to_string();
+        let format = OutputFormat::of(&path).unwrap();
+        let images = layout.shape.map(|shape| (shape, false));
+        let mut out = Output::create(&path, format, fields_of(layout), images).unwrap();
+        out.numbers(values).unwrap();
+        out.finish().unwrap();
+        path
+    }
+
     #[test]
     fn what_is_written_is_read() {
         let colour = ColumnKind::Categorical(vec!["blue".into(), "red".into()]);
@@ -387,15 +398,7 @@ mod tests {
         let values = [0.25, 1.0, f32::NAN, 0.0, 7.0, f32::NAN];
         let folder = tempfile::tempdir().unwrap();
         for ending in ["csv", "jsonl", "npy"] {
-            let path = folder
-                .path()
-                .join(format!("a.{ending}"))
-                .display()
-                .to_string();
-            let format = OutputFormat::of(&path).unwrap();
-            let mut out = Output::create(&path, format, fields_of(&layout), None).unwrap();
-            out.numbers(&values).unwrap();
-            out.finish().unwrap();
+            let path = write(folder.path(), ending, &layout, &values);
             let table = crate::read_fitted(&path, &ReadOptions::default(), &layout).unwrap();
             let same = |a: &f32, b: &f32| a == b || a.is_nan() && b.is_nan();
             assert!(
@@ -416,16 +419,7 @@ mod tests {
         let layout = Layout::unnamed(2, Some(shape));
         let folder = tempfile::tempdir().unwrap();
         for ending in ["npy", "png"] {
-            let path = folder
-                .path()
-                .join(format!("a.{ending}"))
-                .display()
-                .to_string();
-            let format = OutputFormat::of(&path).unwrap();
-            let mut out =
-                Output::create(&path, format, fields_of(&layout), Some((shape, false))).unwrap();
-            out.numbers(&[3.0, 250.0]).unwrap();
-            out.finish().unwrap();
+            let path = write(folder.path(), ending, &layout, &[3.0, 250.0]);
             let table = crate::read(&path, &ReadOptions::default()).unwrap();
             assert_eq!(
                 (table.layout.shape, table.values),

@@ -12,9 +12,10 @@ pub use crate::gpu::{Scoring, count, first_usable};
 #[cfg(feature = "cuda")]
 pub use crate::gpu::{compile_kernels, kernels_name, offer_kernels};
 pub use crate::layers::leaf::{Coordinate, values_of};
-pub use crate::layers::mixing::{Mixing, Simplex};
+pub use crate::layers::mixing::Mixing;
 pub use crate::layers::mixing_gradient::Scratch;
-pub use crate::layers::product::TINY;
+pub use crate::layers::scaled_rows::TINY;
+pub use crate::layers::simplex::Simplex;
 pub use crate::layers::weights::{Prepared, Weights};
 pub use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_bytes};
 pub use crate::rows::active_nodes::Dropped;

@@ -35,11 +35,14 @@ pub struct Reference<'a> {
 }
 
 /// Node n of layer l of tree t; leaves are layer 0.
-#[derive(Clone, Copy)]
-struct NodeAt {
-    t: usize,
-    l: usize,
-    n: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeAt {
+    /// The tree.
+    pub t: usize,
+    /// The layer.
+    pub l: usize,
+    /// The node.
+    pub n: usize,
 }
 
 /// What one sample makes of one node and of all nodes below it. φ is divided by its largest

@@ -8,8 +8,8 @@ use sumout::internals::{
     Activations, CHUNK, Dropped, Join, Keep, Learned, LogCircuit, LogFlows, LogValues, Mixing,
     Moments, Prepared, Scratch, Step, UnderflowFallback, words,
 };
-use sumout::reference::Reference;
 use sumout::reference::flows::ReferenceFlows;
+use sumout::reference::{NodeAt, Reference};
 use sumout::structure::{ClassRows, Structure};
 use sumout::training::Rule;
 
@@ -78,7 +78,7 @@ proptest! {
                 let simplex = &mut prepared.levels[t][l - 1];
                 let moments = &mut Moments::new(weights.trees[t].levels[l - 1].logits.len());
                 let learned = Learned { simplex, moments, counts: &[] };
-                activations.learn_level((t, l, tree), learned, &step, true);
+                activations.learn_level(t, l, tree, learned, &step, true);
                 gradient[t].insert(0, std::mem::take(&mut moments.first));
             }
         }
@@ -104,9 +104,9 @@ proptest! {
                     }
                 }
             }
-            for (&(t, l, j), pairs) in &flows.pairs {
+            for (&NodeAt { t, l, n }, pairs) in &flows.pairs {
                 let mixing = &weights.trees[t].levels[l];
-                let matrix = structure.trees[t].levels[l].weight_of[j] as usize;
+                let matrix = structure.trees[t].levels[l].weight_of[n] as usize;
                 for (i, pair) in pairs.iter().enumerate() {
                     exact[t][l][mixing.place(matrix, i / mixing.columns, i % mixing.columns)] += pair;
                 }
@@ -257,7 +257,7 @@ fn same_flows(structure: &Structure, ours: &LogFlows, exact: &ReferenceFlows) {
         for l in 0..tree.levels.len() {
             let (a, c) = (tree.channels(l), tree.channels(l + 1));
             for (j, ours) in ours.pairs[t][l].chunks(a * c).enumerate() {
-                let exact = exact.pairs.get(&(t, l, j));
+                let exact = exact.pairs.get(&NodeAt { t, l, n: j });
                 let turned = exact.map(|pairs| (0..a * c).map(|i| pairs[i % c * a + i / c]));
                 let turned = turned.map_or(vec![0.0; a * c], Iterator::collect);
                 same(ours, &turned, TOLERANCE, "pairs");

@@ -121,6 +121,18 @@ fn scores_and_flows_agree_with_the_reference() {
     );
 }
 
+/// Rows of 784 pixels, most of them black.
+fn pixels(rows: usize, draw: &mut Draw) -> Vec<f32> {
+    let pixel = |draw: &mut Draw| {
+        if draw.0.chance(0.7) {
+            0.0
+        } else {
+            draw.0.below(256) as f32
+        }
+    };
+    (0..rows * 784).map(|_| pixel(draw)).collect()
+}
+
 /// Rows of data for a structure.
 fn rows_of(structure: &Structure, count: usize, draw: &mut Draw) -> Vec<f32> {
     let kinds = structure.row_kinds();
@@ -374,14 +386,7 @@ fn steps_on_tensor_cores_are_near() {
     let preset = preset("mnist-ht").unwrap();
     for rows in [100, cases(4096).max(1024)] {
         let draw = &mut Draw::new(8);
-        let number = |draw: &mut Draw| {
-            if draw.0.chance(0.7) {
-                0.0
-            } else {
-                draw.0.below(256) as f32
-            }
-        };
-        let values: Vec<f32> = (0..rows * 784).map(|_| number(draw)).collect();
+        let values = pixels(rows, draw);
         let labels: Vec<i64> = (0..rows as i64).map(|row| row % 10).collect();
         let mut model = Model::random(preset.structure.clone(), 1.0, 3);
         model.scaling = preset.scaling.clone();
@@ -884,14 +889,7 @@ fn large_batches_agree() {
     let preset = preset("mnist-ht").unwrap();
     let draw = &mut Draw::new(6);
     let rows = cases(4096).max(1024);
-    let number = |draw: &mut Draw| {
-        if draw.0.chance(0.7) {
-            0.0
-        } else {
-            draw.0.below(256) as f32
-        }
-    };
-    let values: Vec<f32> = (0..rows * 784).map(|_| number(draw)).collect();
+    let values = pixels(rows, draw);
     let labels: Vec<i64> = (0..rows as i64).map(|row| row % 10).collect();
     let mut model = Model::random(preset.structure.clone(), 1.0, 3);
     model.scaling = preset.scaling;

@@ -13,16 +13,7 @@ use sumout::{Error, Matrix, Model, Predictor, Rows};
 /// A random model with a prior and a scaling of its own, and rows with holes; `spread` 30 needs the guard.
 fn model_and_rows(seed: u64, spread: f64, count: usize) -> (Model, Vec<f32>) {
     let draw = &mut Draw::new(seed);
-    let structure = random_models::structure(draw);
-    let weights = random_models::weights(&structure, spread, draw);
-    let mut model = Model {
-        weights,
-        ..Model::random(structure, 0.0, 0)
-    };
-    let prior: Vec<f64> = (0..model.structure.classes)
-        .map(|_| 0.1 + draw.0.uniform())
-        .collect();
-    model.set_prior(&prior).unwrap();
+    let mut model = random_models::model(spread, draw);
     model.scaling = sumout::model::Scaling::uniform(0.5, 1.5);
     let rows = (0..count).flat_map(|_| {
         let row = worlds::row(&model, draw);
@@ -669,43 +660,15 @@ fn predictors_can_be_sent() {
 #[test]
 fn nothing_asked_nothing_answered() {
     let (model, _) = model_and_rows(1, 1.0, 0);
+    let none = model.rows(&[]).unwrap();
     let mut predictor = Predictor::new(model).unwrap();
-    assert!(
-        predictor
-            .posterior(predictor.model().rows(&[]).unwrap())
-            .unwrap()
-            .into_vec()
-            .is_empty()
-    );
-    assert!(
-        predictor
-            .impute_mean(predictor.model().rows(&[]).unwrap(), None)
-            .unwrap()
-            .mean
-            .as_slice()
-            .is_empty()
-    );
-    assert!(
-        predictor
-            .impute_probabilities(predictor.model().rows(&[]).unwrap(), &[], None)
-            .unwrap()
-            .is_empty()
-    );
-    assert!(predictor.sample(0, None, 1).unwrap().rows.rows() == 0);
-    assert!(
-        predictor
-            .sample_given(predictor.model().rows(&[]).unwrap(), None, 1)
-            .unwrap()
-            .into_vec()
-            .is_empty()
-    );
-    assert!(
-        predictor
-            .impute_mode(predictor.model().rows(&[]).unwrap(), None)
-            .unwrap()
-            .into_vec()
-            .is_empty()
-    );
+    assert_eq!(predictor.posterior(none).unwrap().rows(), 0);
+    assert_eq!(predictor.impute_mean(none, None).unwrap().mean.rows(), 0);
+    let probabilities = predictor.impute_probabilities(none, &[], None);
+    assert!(probabilities.unwrap().is_empty());
+    assert_eq!(predictor.sample(0, None, 1).unwrap().rows.rows(), 0);
+    assert_eq!(predictor.sample_given(none, None, 1).unwrap().rows(), 0);
+    assert_eq!(predictor.impute_mode(none, None).unwrap().rows(), 0);
 }
 
 /// What the model gives probability zero has no completion: its holes stay, and its posterior is the prior.

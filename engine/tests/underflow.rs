@@ -3,7 +3,7 @@
 
 mod random_models;
 
-use random_models::Draw;
+use random_models::{Draw, model};
 use std::collections::BTreeMap;
 use sumout::internals::{
     Activations, Batch, Coordinate, Keep, Mixing, Prepared, ScaledF64, log_sum_exp,
@@ -14,21 +14,6 @@ use sumout::reference::Reference;
 use sumout::structure::{Kind, OUTSIDE, Sharing, Structure, Tree};
 use sumout::training::Data;
 use sumout::{Matrix, Model, Predictor, Rows, Settings, Trainer};
-
-/// A model over random structures whose weights go down to e^(−3·spread).
-fn model(spread: f64, draw: &mut Draw) -> Model {
-    let structure = random_models::structure(draw);
-    let weights = random_models::weights(&structure, spread, draw);
-    let mut model = Model {
-        weights,
-        ..Model::random(structure, 0.0, 0)
-    };
-    let prior: Vec<f64> = (0..model.structure.classes)
-        .map(|_| 0.1 + draw.0.uniform())
-        .collect();
-    model.set_prior(&prior).unwrap();
-    model
-}
 
 /// Rows of data with holes and outliers.
 fn rows(model: &Model, count: usize, missing: f64, reach: f32, draw: &mut Draw) -> Vec<f32> {

@@ -83,19 +83,19 @@ impl IntoResponse for Document {
 
 /// The query of a request.
 pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
-    let wrong = |error: axum::extract::rejection::QueryRejection| {
-        let text = error.body_text();
-        let text = text
-            .strip_prefix("Failed to deserialize query string: ")
-            .unwrap_or(&text);
-        Problem::bad(format!(
-            "query: {}",
-            expected(text, uri).unwrap_or_else(|| text.to_owned())
-        ))
-    };
-    Query::try_from_uri(uri)
-        .map(|Query(query)| query)
-        .map_err(wrong)
+    match Query::try_from_uri(uri) {
+        Ok(Query(query)) => Ok(query),
+        Err(error) => Err(bad_query(&error.body_text(), uri)),
+    }
+}
+
+/// What is wrong with a query, from what the parser says of it.
+fn bad_query(text: &str, uri: &Uri) -> Problem {
+    let text = text
+        .strip_prefix("Failed to deserialize query string: ")
+        .unwrap_or(text);
+    let message = expected(text, uri).unwrap_or_else(|| text.to_owned());
+    Problem::bad(format!("query: {message}"))
 }
 
 /// What the parsers of numbers and truth values say, as "expected X, got Y".

@@ -86,18 +86,23 @@ mod tests {
     use super::*;
     use crate::fixtures::pets;
 
-    #[test]
-    fn channels_draw_their_own() {
-        let ask = NodeQuestion {
+    /// Three samples of each of the two most used channels of the first node of a level.
+    fn question(level: usize) -> NodeQuestion {
+        NodeQuestion {
             tree: 0,
-            level: 0,
+            level,
             node: 0,
             channel: None,
             channels: 2,
             count: 3,
             mode: false,
             seed: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn channels_draw_their_own() {
+        let ask = question(0);
         let mut predictor = Predictor::new(pets()).unwrap();
         let views = explain(&mut predictor, &ask).unwrap();
         // Of samples mean + deviation × noise, this is the same in two channels only if the noise is.
@@ -124,16 +129,7 @@ mod tests {
     #[test]
     fn channels_come_in_order() {
         let mut predictor = Predictor::new(pets()).unwrap();
-        let ask = NodeQuestion {
-            tree: 0,
-            level: 1,
-            node: 0,
-            channel: None,
-            channels: 2,
-            count: 3,
-            mode: false,
-            seed: 1,
-        };
+        let ask = question(1);
         let views = explain(&mut predictor, &ask).unwrap();
         assert_eq!((views.len(), views[0].rows.len()), (2, 12));
         assert!(views[0].probability >= views[1].probability);

@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use crate::nodes::{self, ChannelView, NodeQuestion};
 use crate::problem::Problem;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -318,29 +319,36 @@ fn split(answer: Answer, sizes: &[usize], width: usize) -> Vec<Answer> {
     if sizes.len() == 1 {
         return vec![answer];
     }
-    let mut first = 0;
-    let part = |&size: &usize| {
-        let rows = first..first + size;
+    let (mut first, all) = (0, sizes.iter().sum());
+    let mut parts = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        parts.push(answer.part(first..first + size, all, width));
         first += size;
+    }
+    parts
+}
+
+impl Answer {
+    /// The answer to some of all rows that were asked about.
+    fn part(&self, rows: Range<usize>, all_rows: usize, width: usize) -> Self {
         let numbers = rows.start * width..rows.end * width;
-        match &answer {
-            Answer::Scores(posterior, log_likelihood) => {
+        match self {
+            Self::Scores(posterior, log_likelihood) => {
                 let classes = posterior.len() / log_likelihood.len().max(1);
                 let posterior = posterior[rows.start * classes..rows.end * classes].to_vec();
-                Answer::Scores(posterior, log_likelihood[rows].to_vec())
+                Self::Scores(posterior, log_likelihood[rows].to_vec())
             }
-            Answer::Probabilities(all) => {
-                let values = all.len() / sizes.iter().sum::<usize>().max(1);
-                Answer::Probabilities(all[rows.start * values..rows.end * values].to_vec())
+            Self::Probabilities(all) => {
+                let values = all.len() / all_rows.max(1);
+                Self::Probabilities(all[rows.start * values..rows.end * values].to_vec())
             }
-            Answer::Filled(values, deviation) => {
+            Self::Filled(values, deviation) => {
                 let deviation = deviation.as_ref().map(|all| all[numbers.clone()].to_vec());
-                Answer::Filled(values[numbers].to_vec(), deviation)
+                Self::Filled(values[numbers].to_vec(), deviation)
             }
             other => other.clone(), // never shared
         }
-    };
-    sizes.iter().map(part).collect()
+    }
 }
 
 #[cfg(test)]

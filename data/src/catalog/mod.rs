@@ -1,5 +1,8 @@
-//! Data sets by name, and how to get them.
+//! Data sets by name: the digits that come with this crate, and others with how to get them.
+//!
+//! Uses: `error`, `files`.
 
+pub mod digits;
 pub mod sets;
 pub mod npm;
 pub mod download;

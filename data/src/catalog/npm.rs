@@ -2,7 +2,7 @@
 
 use crate::catalog::sets::NpmPackage;
 use crate::error::{Error, ErrorKind, Result};
-use crate::unfinished_files::ScratchFolder;
+use crate::files::unfinished_files::ScratchFolder;
 use flate2::read::GzDecoder;
 use std::ffi::OsStr;
 use std::fs::File;

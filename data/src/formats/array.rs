@@ -1,8 +1,8 @@
 //! Arrays of numbers in binary files, row by row: what IDX, NPY and NORB files have in common.
 
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
-use crate::layout::{Chunk, ImageShape, Layout, RowStream, rows_per_chunk};
-use crate::source::ByteReader;
+use crate::files::source::ByteReader;
+use crate::rows::layout::{Chunk, ImageShape, Layout, RowStream, rows_per_chunk};
 use std::io::{Read, Seek, SeekFrom};
 
 /// How a number is stored.
@@ -161,16 +161,7 @@ impl Array {
         let tail = &self.dims[1..];
         let width: usize = tail.iter().product();
         self.place = (0..width)
-            .map(|stored| {
-                let mut left = stored;
-                let at: Vec<usize> = tail
-                    .iter()
-                    .map(|&dim| (left % dim, left /= dim).0)
-                    .collect();
-                at.iter()
-                    .zip(tail)
-                    .fold(0, |place, (&i, &dim)| place * dim + i)
-            })
+            .map(|stored| last_fastest(stored, tail))
             .collect();
         self
     }
@@ -335,6 +326,17 @@ fn check_labels(labels: &Array, values: &Array) -> Result<()> {
     Err(error.in_file(&labels.name))
 }
 
+/// The place with the last dimension fastest of what is stored with the first one fastest.
+fn last_fastest(stored: usize, dims: &[usize]) -> usize {
+    let mut left = stored;
+    let at: Vec<usize> = dims
+        .iter()
+        .map(|&dim| (left % dim, left /= dim).0)
+        .collect();
+    let both = at.iter().zip(dims);
+    both.fold(0, |place, (&i, &dim)| place * dim + i)
+}
+
 /// Rows of numbers with their labels, chunk by chunk.
 pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> Result<RowStream> {
     if let Some(labels) = &labels {
@@ -342,31 +344,37 @@ pub fn stream(mut values: Array, mut labels: Option<Array>, layout: Layout) -> R
     }
     let max_rows = rows_per_chunk(values.width());
     Ok(RowStream::new(values.name.clone(), layout, move || {
-        let first = values.next;
-        let count = max_rows.min(values.rows() - first);
-        if count == 0 {
-            values.expect_end()?;
-            labels.as_mut().map_or(Ok(()), Array::expect_end)?;
-            return Ok(None);
-        }
-        let numbers = values.numbers(count)?;
-        let labels = labels
-            .as_mut()
-            .map(|labels| labels.labels(count))
-            .transpose()?;
-        Ok(Some(Chunk {
-            first,
-            values: numbers,
-            labels,
-            ..Chunk::default()
-        }))
+        next_chunk(&mut values, labels.as_mut(), max_rows)
+    }))
+}
+
+/// The next rows; none at the end, where nothing may be left in the files.
+fn next_chunk(
+    values: &mut Array,
+    labels: Option<&mut Array>,
+    max_rows: usize,
+) -> Result<Option<Chunk>> {
+    let first = values.next;
+    let count = max_rows.min(values.rows() - first);
+    if count == 0 {
+        values.expect_end()?;
+        labels.map_or(Ok(()), Array::expect_end)?;
+        return Ok(None);
+    }
+    let values = values.numbers(count)?;
+    let labels = labels.map(|labels| labels.labels(count)).transpose()?;
+    Ok(Some(Chunk {
+        first,
+        values,
+        labels,
+        ..Chunk::default()
     }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::files::source::Origin;
 
     fn array(dims: &[u64], element: Element, bytes: &[u8]) -> Result<Array> {
         let input = Origin::Memory {

@@ -3,11 +3,11 @@
 //!
 //! [`CsvReader`] reads records from anywhere and knows their lines; [`CsvRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
-use crate::layout::some_of;
-use crate::notation::{Notation, Reading};
-use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
+use crate::files::source::{ByteReader, LONGEST_ROW, row_too_long};
+use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
+use crate::rows::layout::some_of;
+use crate::rows::notation::{Notation, Reading};
 use csv::ByteRecord;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, BufRead, Read};
@@ -201,22 +201,23 @@ fn ends_line(byte: &u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }
 
+/// How often a byte stands in a line outside of quotes.
+fn count_outside_quotes(line: &[u8], wanted: u8) -> usize {
+    let mut quoted = false;
+    let outside = |byte: &&u8| {
+        quoted ^= **byte == b'"';
+        !quoted && **byte == wanted
+    };
+    line.iter().filter(outside).count()
+}
+
 /// The separator that is most frequent in the first line, outside of quotes.
 pub fn delimiter(start: &[u8]) -> u8 {
     let line = start.split(ends_line).next().unwrap_or_default();
-    let outside = |wanted: u8| {
-        let mut quoted = false;
-        line.iter()
-            .filter(|&&byte| {
-                quoted ^= byte == b'"';
-                !quoted && byte == wanted
-            })
-            .count()
-    };
     // The last of equals wins, so the comma does.
     *b";\t,"
         .iter()
-        .max_by_key(|&&wanted| outside(wanted))
+        .max_by_key(|&&wanted| count_outside_quotes(line, wanted))
         .unwrap_or(&b',')
 }
 
@@ -349,7 +350,7 @@ impl Records for CsvRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::files::source::Origin;
 
     fn open(text: &[u8]) -> Result<CsvRecords> {
         CsvRecords::open(

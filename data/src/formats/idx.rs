@@ -2,9 +2,9 @@
 //! all of it with the largest byte first.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::source::{ByteReader, Origin};
 use crate::formats::array::{Array, ArrayHeader, Element, stream};
-use crate::layout::{RowStream, Split};
-use crate::source::{ByteReader, Origin};
+use crate::rows::layout::{RowStream, Split};
 use std::path::{Path, PathBuf};
 
 /// What files of the two halves begin with.
@@ -106,7 +106,7 @@ pub fn encode(dims: &[u32], bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::ImageShape;
+    use crate::rows::layout::ImageShape;
     use flate2::{Compression, write::GzEncoder};
     use std::fs;
     use std::io::Write;

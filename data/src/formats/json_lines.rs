@@ -2,11 +2,11 @@
 //!
 //! [`JsonLines`] gives the lines of anything that can be read; [`JsonRecords`] is a file of them.
 
-use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
+use crate::files::source::{ByteReader, LONGEST_ROW, row_too_long};
 use crate::formats::json_row::{self, RowSink, read_row};
-use crate::layout::some_of;
-use crate::source::{ByteReader, LONGEST_ROW, row_too_long};
+use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
+use crate::rows::layout::some_of;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
@@ -381,7 +381,7 @@ impl Records for JsonRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::files::source::Origin;
 
     fn input(text: &str) -> ByteReader {
         Origin::Memory {

@@ -1,8 +1,8 @@
 //! One row in JSON: a list of cells, or an object of named ones. Cells go straight from the text to a [`RowSink`], without
 //! a tree of values in between.
 
-use crate::cells::Cell;
 use crate::error::{Error, ErrorKind, Result};
+use crate::rows::cells::Cell;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 

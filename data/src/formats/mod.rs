@@ -1,4 +1,6 @@
-//! One file per format.
+//! Formats of files, one module each: readers of rows, and writers.
+//!
+//! Uses: `error`, `files`, `rows`.
 
 pub mod array;
 pub mod idx;

@@ -5,9 +5,9 @@
 //! Images of two cameras, (rows, 2, height, width), become images of two channels.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::source::{ByteReader, Origin};
 use crate::formats::array::{Array, ArrayHeader, Element, stream};
-use crate::layout::RowStream;
-use crate::source::{ByteReader, Origin};
+use crate::rows::layout::RowStream;
 use std::path::{Path, PathBuf};
 
 /// What the five classes of small NORB are.
@@ -104,7 +104,7 @@ pub fn beside(images: &Path, part: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::ImageShape;
+    use crate::rows::layout::ImageShape;
     use std::fs;
 
     fn matrix(magic: u32, dims: &[u32], numbers: &[u8]) -> Vec<u8> {

@@ -2,9 +2,9 @@
 //! dictionary such as `{'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }`; then the numbers.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
+use crate::files::source::{ByteReader, Origin};
 use crate::formats::array::{Array, ArrayHeader, Element, stream};
-use crate::layout::{ImageShape, RowStream};
-use crate::source::{ByteReader, Origin};
+use crate::rows::layout::{ImageShape, RowStream};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -323,11 +323,12 @@ impl<W: Write + Seek> NpyWriter<W> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::fs;
 
-    fn data(name: &str) -> PathBuf {
+    /// A file of the tests.
+    pub(crate) fn data(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/data")
             .join(name)

@@ -4,10 +4,10 @@
 //! entries it points to. Checksums are compared.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
+use crate::files::source::{ByteReader, MAX_INFLATION};
 use crate::formats::array::stream;
 use crate::formats::npy;
-use crate::layout::{RowStream, Split, some_of};
-use crate::source::{ByteReader, MAX_INFLATION};
+use crate::rows::layout::{RowStream, Split, some_of};
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 use std::fs::File;

@@ -4,10 +4,10 @@
 //! half opaque is missing.
 
 use crate::error::{Error, ErrorKind, Result, file_error, read_error};
-use crate::layout::{
+use crate::files::source::MAX_INFLATION;
+use crate::rows::layout::{
     Chunk, ImageShape, Layout, RowStream, Split, rows_per_chunk, some_of, sort_names,
 };
-use crate::source::MAX_INFLATION;
 pub use png::ColorType;
 use png::{BitDepth, Decoder, Transformations};
 use std::collections::BTreeMap;
@@ -347,17 +347,12 @@ pub fn encode(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-
-    fn data(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/data")
-            .join(name)
-    }
+    use crate::formats::npy::tests::data;
 
     /// Holes as −1, because NaN equals nothing.
-    fn values(image: Image) -> Vec<f32> {
+    pub(crate) fn values(image: Image) -> Vec<f32> {
         image
             .values
             .iter()
@@ -365,7 +360,7 @@ mod tests {
             .collect()
     }
 
-    fn shape(height: usize, width: usize, channels: usize) -> ImageShape {
+    pub(crate) fn shape(height: usize, width: usize, channels: usize) -> ImageShape {
         ImageShape {
             height,
             width,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::png::{ColorType, encode};
-use crate::layout::ImageShape;
+use crate::rows::layout::ImageShape;
 use std::io::Write;
 
 /// A grid has at most this many images, because all of them are drawn at once.
@@ -108,25 +108,9 @@ impl PngGrid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::png::{Image, read_image};
+    use crate::formats::png::read_image;
+    use crate::formats::png::tests::{shape, values};
     use std::fs::File;
-
-    /// Holes as −1, because NaN equals nothing.
-    fn values(image: Image) -> Vec<f32> {
-        image
-            .values
-            .iter()
-            .map(|x| if x.is_nan() { -1.0 } else { *x })
-            .collect()
-    }
-
-    fn shape(height: usize, width: usize, channels: usize) -> ImageShape {
-        ImageShape {
-            height,
-            width,
-            channels,
-        }
-    }
 
     #[test]
     fn a_grid_is_drawn_and_one_image_is_read_back() {

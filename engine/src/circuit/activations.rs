@@ -2,7 +2,8 @@
 
 use crate::arithmetic::matmul::padded;
 use crate::circuit::outputs::GpuScores;
-use crate::layers::product::{Child, UnderflowBound};
+use crate::layers::product::Child;
+use crate::layers::scaled_rows::UnderflowBound;
 use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::CHUNK;
 use crate::structure::{Structure, Tree};

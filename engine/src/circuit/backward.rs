@@ -13,8 +13,8 @@ use crate::arithmetic::matmul::{arch, padded};
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{Activations, Buffers, children_of, cut_tasks, fit};
 use crate::layers::leaf_statistics::Statistics;
-use crate::layers::mixing::Simplex;
 use crate::layers::product::{Child, ProductBackward};
+use crate::layers::simplex::Simplex;
 use crate::layers::weights::Prepared;
 use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::{Batch, CHUNK, bits};
@@ -82,6 +82,22 @@ impl LevelBackward<'_> {
         });
         children
     }
+
+    /// dψ of the children of one task, in place of ψ, and dφ of each.
+    fn backward_task(&self, task: usize, simplex: &Simplex, psi: &mut [f32], dphi: &mut [f32]) {
+        if psi.is_empty() {
+            return;
+        }
+        let (node, word) = (task / self.words, task % self.words);
+        let rows = self.product(node, word, psi);
+        let children = rows.iter().zip(self.children(node));
+        for (child, &j) in children.filter(|_| self.wanted) {
+            let count = child.mask.count_ones() as usize;
+            let dpsi = &psi[child.first * self.c_padded()..];
+            let dphi = &mut dphi[child.first * self.a_padded()..];
+            simplex.backward(arch(), self.matrix_of(j), count, dpsi, dphi);
+        }
+    }
 }
 
 impl Activations {
@@ -136,26 +152,11 @@ impl Activations {
         to_leaves: bool,
     ) {
         let (level, lower) = self.level_backward(t, l, tree, to_leaves);
-        let (a_padded, c_padded) = (level.a_padded(), level.c_padded());
         let dphi = cut_tasks(&mut lower.dphi, level.below, level.dphi_width());
-        let psi = cut_tasks(&mut lower.psi, level.below, c_padded);
+        let psi = cut_tasks(&mut lower.psi, level.below, level.c_padded());
         let tasks: Vec<_> = psi.into_iter().zip(dphi).enumerate().collect();
         for_each_task(level.work(), tasks, |(task, (psi, dphi))| {
-            let (node, word) = (task / level.words, task % level.words);
-            if psi.is_empty() {
-                return;
-            }
-            let rows = level.product(node, word, psi);
-            for (child, &j) in rows
-                .iter()
-                .zip(level.children(node))
-                .filter(|_| level.wanted)
-            {
-                let count = child.mask.count_ones() as usize;
-                let dpsi = &psi[child.first * c_padded..];
-                let dphi = &mut dphi[child.first * a_padded..];
-                simplex.backward(arch(), level.matrix_of(j), count, dpsi, dphi);
-            }
+            level.backward_task(task, simplex, psi, dphi);
         });
     }
 

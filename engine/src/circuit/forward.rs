@@ -10,8 +10,9 @@ use crate::circuit::activations::{
     Activations, Buffers, Fetched, Keep, children_of, cut, cut_nodes, cut_tasks, fit,
 };
 use crate::layers::leaf_kernel::LeafForward;
-use crate::layers::mixing::ForwardRows;
-use crate::layers::product::{Child, GROUP, ProductForward, Rescale, Scales, UnderflowBound};
+use crate::layers::product::{Child, GROUP, ProductForward, Rescale};
+use crate::layers::scaled_rows::{Scales, UnderflowBound};
+use crate::layers::simplex::ForwardRows;
 use crate::layers::weights::Prepared;
 use crate::rows::active_nodes::{ActiveLayer, ActiveNodes};
 use crate::rows::batch::{Batch, CHUNK};

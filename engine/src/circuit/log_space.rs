@@ -34,6 +34,28 @@ use crate::layers::weights::{TreeWeights, Weights};
 use crate::rows::active_nodes::IsDropped;
 use crate::structure::{ClassRows, OUTSIDE, Structure, Tree};
 
+/// A node of a tree, in one of its states.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeState {
+    /// Its layer; leaves are layer 0.
+    pub layer: usize,
+    /// Its number in the layer.
+    pub node: usize,
+    /// The channel.
+    pub state: usize,
+}
+
+/// A child of a node whose state is known.
+#[derive(Clone, Copy, Debug)]
+pub struct ChildOfState {
+    /// The layer of the parent.
+    pub layer: usize,
+    /// The number of the child, in the layer below.
+    pub child: usize,
+    /// The state of the parent.
+    pub state: usize,
+}
+
 /// The state of a node that was not reached.
 pub const NOWHERE: u32 = u32::MAX;
 
@@ -245,14 +267,16 @@ impl LogCircuit {
         to.extend(tops.zip(row).map(|(log_phi, log_w)| log_phi + log_w));
     }
 
-    /// `log W[c,a] + log φ_j(a)` for all a, into `to`: child j of a node of layer l that is in state c.
+    /// `log W[c,a] + log φ_j(a)` for all a, into `to`: child j of a node of tree t that is in state c.
     pub fn states(
         &self,
         s: &Structure,
         values: &LogValues,
-        (t, l, j, c): (usize, usize, usize, usize),
+        t: usize,
+        of: ChildOfState,
         to: &mut Vec<f64>,
     ) {
+        let (l, j, c) = (of.layer, of.child, of.state);
         let mixing = &self.levels[t][l - 1];
         let matrix = mixing.matrix(s.trees[t].levels[l - 1].weight_of[j] as usize);
         let phi = &values.trees[t].phi[l - 1][j * mixing.columns..][..mixing.columns];
@@ -262,26 +286,30 @@ impl LogCircuit {
     }
 }
 
-/// Walks down from (layer, node, state); `choose(layer of the parent, child, state of the parent)` gives the state of
-/// the child. Returns the component of every position, [`NOWHERE`] for those that are not below.
+/// Walks down from a node; `choose` gives the state of a child. Returns the component of every position, [`NOWHERE`]
+/// for those that are not below.
 pub fn trace_states(
     tree: &Tree,
-    from: (usize, usize, usize),
-    mut choose: impl FnMut(usize, usize, usize) -> usize,
+    from: NodeState,
+    mut choose: impl FnMut(ChildOfState) -> usize,
 ) -> Vec<u32> {
-    let (layer, node, state) = from;
-    let mut states = vec![NOWHERE; tree.nodes(layer)];
-    states[node] = state as u32;
-    for l in (1..=layer).rev() {
-        let mut below = vec![NOWHERE; tree.nodes(l - 1)];
-        for (children, &state) in tree.levels[l - 1]
+    let mut states = vec![NOWHERE; tree.nodes(from.layer)];
+    states[from.node] = from.state as u32;
+    for layer in (1..=from.layer).rev() {
+        let mut below = vec![NOWHERE; tree.nodes(layer - 1)];
+        for (children, &state) in tree.levels[layer - 1]
             .children
             .iter()
             .zip(&states)
             .filter(|(_, s)| **s != NOWHERE)
         {
             for &j in children {
-                below[j as usize] = choose(l, j as usize, state as usize) as u32;
+                let (child, state) = (j as usize, state as usize);
+                below[child] = choose(ChildOfState {
+                    layer,
+                    child,
+                    state,
+                }) as u32;
             }
         }
         states = below;

@@ -12,5 +12,6 @@ pub mod scaled_f64;
 pub mod log_space;
 pub mod log_flows;
 pub mod class_root;
+pub(crate) mod class_root_backward;
 pub mod underflow;
 pub mod backward;

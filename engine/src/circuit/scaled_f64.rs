@@ -1,6 +1,6 @@
 //! The forward pass in f64, for rows whose classes lie further apart than the mantissas of f32 reach.
 //!
-//! The same scaled numbers as in `product.rs`, with mantissas down to 10⁻²⁹⁰ instead of 10⁻³⁴: on clean digits a few rows
+//! The same scaled numbers as in `scaled_rows.rs`, with mantissas down to 10⁻²⁹⁰ instead of 10⁻³⁴: on clean digits a few rows
 //! in a hundred need them, because the scores of *all* classes are to be right. Four rows are computed together, so that a
 //! weight is read once for all of them. What even f64 cannot hold is left to `log_space.rs`.
 

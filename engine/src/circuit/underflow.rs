@@ -87,19 +87,21 @@ impl Activations {
     /// class that hardly counts in the objective hardly counts here. The gradients themselves, of about 1/B, may be
     /// wrong by what underflow may have taken from the likeliest class.
     pub fn gradients_to_recheck(&self, classes: usize, output_gradients: &[f32]) -> Vec<usize> {
-        let harm = |b: usize| -> f64 {
-            let gradients = &output_gradients[b * classes..(b + 1) * classes];
-            let bounds = self.class_underflow_bounds(classes, b);
-            let likeliest = bounds.iter().copied().fold(f32::INFINITY, f32::min);
-            let both = gradients.iter().zip(bounds);
-            let of_classes = both
-                .filter(|(gradient, _)| **gradient != 0.0)
-                .map(|(gradient, bound)| f64::from(gradient.abs() * bound));
-            of_classes.sum::<f64>() + f64::from(likeliest) / self.samples as f64
+        let needs_recheck = |&b: &usize| {
+            let harm = self.gradient_harm(b, &output_gradients[b * classes..(b + 1) * classes]);
+            harm.is_nan() || harm > GRADIENT_TOLERANCE
         };
-        let needs_recheck = |harm: f64| harm.is_nan() || harm > GRADIENT_TOLERANCE;
-        (0..self.samples)
-            .filter(|&b| needs_recheck(harm(b)))
-            .collect()
+        (0..self.samples).filter(needs_recheck).collect()
+    }
+
+    /// How much of the derivative of sample b underflow may have taken, given its output gradients (K).
+    fn gradient_harm(&self, b: usize, output_gradients: &[f32]) -> f64 {
+        let bounds = self.class_underflow_bounds(output_gradients.len(), b);
+        let likeliest = bounds.iter().copied().fold(f32::INFINITY, f32::min);
+        let both = output_gradients.iter().zip(bounds);
+        let of_classes = both
+            .filter(|(gradient, _)| **gradient != 0.0)
+            .map(|(gradient, bound)| f64::from(gradient.abs() * bound));
+        of_classes.sum::<f64>() + f64::from(likeliest) / self.samples as f64
     }
 }

@@ -6,7 +6,7 @@
 use crate::arithmetic::math::{argmax, exp};
 use crate::arithmetic::matmul::padded;
 use crate::layers::leaf::{Coordinate, Family, log_leaf, log_peak, log_tables};
-use crate::layers::product::UnderflowBound;
+use crate::layers::scaled_rows::UnderflowBound;
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{OUTSIDE, Position};
 use pulp::{Simd, WithSimd};
@@ -366,12 +366,13 @@ impl WithSimd for LeafForward<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::arithmetic::matmul::arch;
     use crate::structure::Kind;
 
-    fn mixed() -> (Family, Position) {
+    /// A family with a coordinate of each kind, and a position of it.
+    pub(crate) fn mixed() -> (Family, Position) {
         let mut family = Family::new(&[Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)], 2);
         family.coordinates[0] = Coordinate::Gaussian {
             mean: vec![0.5, -1.0],

@@ -101,21 +101,11 @@ impl Statistics {
 mod tests {
     use super::*;
     use crate::layers::leaf::log_leaf;
-    use crate::structure::Kind;
+    use crate::layers::leaf_kernel::tests::mixed;
 
     #[test]
     fn gradient_by_finite_differences() {
-        let mut family = Family::new(&[Kind::Gaussian, Kind::Bernoulli, Kind::Categorical(3)], 2);
-        family.coordinates[0] = Coordinate::Gaussian {
-            mean: vec![0.5, -1.0],
-            log_sigma: vec![-0.3, 0.2],
-        };
-        family.coordinates[1] = Coordinate::Discrete {
-            logits: vec![0.0, 1.0, 2.0, -1.0],
-        };
-        family.coordinates[2] = Coordinate::Discrete {
-            logits: vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
-        };
+        let (family, _) = mixed();
         let inputs = [0, 1, 2];
         let frame = [0.3, 1.0, 2.0];
         let flow = [0.7f32, -0.4];

@@ -3,10 +3,10 @@
 //! Wᵀ is made when it is needed, 32 columns at a time: kept beside W, it would cost more in memory traffic than its shuffles
 //! do.
 
-use crate::arithmetic::amx::{self, DERIVATIVE, Parts, Right, RightSide, Target};
+use crate::arithmetic::amx::{self, DERIVATIVE, Left, Parts, Right, RightSide, Target};
 use crate::arithmetic::matmul::{HALF, PANEL, Panel, Product, Then, padded, panels};
 use crate::arithmetic::transpose::transpose_block;
-use crate::layers::mixing::Simplex;
+use crate::layers::simplex::Simplex;
 use pulp::Arch;
 use std::cell::RefCell;
 
@@ -88,39 +88,49 @@ pub(crate) fn backward(
 
 /// The panels that tiles multiply, if there are tiles; returns how many columns those are.
 fn backward_on_tiles(
-    MixingShape { rows, columns }: MixingShape,
+    shape: MixingShape,
     panels: &[&[f32]],
     parts: &mut [BackwardRows<'_>],
     exactness: Parts,
 ) -> usize {
-    let (c_padded, width) = (padded(rows), padded(columns));
-    if !amx::suits(rows, width) {
+    let width = padded(shape.columns);
+    if !amx::suits(shape.rows, width) {
         return 0;
     }
-    const SCALE: f32 = (1u64 << 24) as f32; // the least weight's parts are not too small then
-    amx::with_left(|left| {
-        let dpsi: Vec<_> = parts
-            .iter()
-            .flat_map(|part| part.dpsi.chunks_exact(c_padded).take(part.count))
-            .collect();
-        left.rows(exactness, c_padded, &dpsi, DERIVATIVE);
-        let dphi = parts
-            .iter_mut()
-            .flat_map(|part| part.dphi.chunks_exact_mut(width).take(part.count));
-        let mut dphi: Vec<_> = dphi.collect();
-        let right = RightSide {
-            panels: width / PANEL,
-            numbers: Right::Turned { columns, panels },
-            scale: SCALE,
-            next: [&[], &[]],
-        };
-        let target = Target {
-            rows: &mut dphi,
-            then: Then::Replace,
-        };
-        amx::multiply(left, right, target);
-    });
+    amx::with_left(|left| multiply_on_tiles(left, shape, panels, parts, exactness));
     width / PANEL * PANEL
+}
+
+/// Those panels, with a left side whose memory is used again.
+fn multiply_on_tiles(
+    left: &mut Left,
+    MixingShape { rows, columns }: MixingShape,
+    panels: &[&[f32]],
+    parts: &mut [BackwardRows<'_>],
+    exactness: Parts,
+) {
+    const SCALE: f32 = (1u64 << 24) as f32; // the least weight's parts are not too small then
+    let (c_padded, width) = (padded(rows), padded(columns));
+    let dpsi: Vec<_> = parts
+        .iter()
+        .flat_map(|part| part.dpsi.chunks_exact(c_padded).take(part.count))
+        .collect();
+    left.rows(exactness, c_padded, &dpsi, DERIVATIVE);
+    let dphi = parts
+        .iter_mut()
+        .flat_map(|part| part.dphi.chunks_exact_mut(width).take(part.count));
+    let mut dphi: Vec<_> = dphi.collect();
+    let right = RightSide {
+        panels: width / PANEL,
+        numbers: Right::Turned { columns, panels },
+        scale: SCALE,
+        next: [&[], &[]],
+    };
+    let target = Target {
+        rows: &mut dphi,
+        then: Then::Replace,
+    };
+    amx::multiply(left, right, target);
 }
 
 /// Some columns a of a matrix in panels, as lines (padded C, width); zero beyond A.

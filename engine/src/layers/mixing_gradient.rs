@@ -62,25 +62,36 @@ pub fn with_mixed<'a>(
             tiles: None,
         });
     }
+    amx::with_left(|left| with_tiles(left, shape, segments, work));
+}
+
+/// The same for tiles, with a left side whose memory is used again.
+fn with_tiles(
+    left: &mut Left,
+    shape: MatrixShape,
+    segments: Vec<Segment<'_>>,
+    work: impl FnOnce(&Mixed<'_>),
+) {
     const SCALE: f32 = (1u64 << 24) as f32; // φ may be as small as dψ is large
-    amx::with_left(|left| {
-        let a_padded = padded(shape.columns);
-        let phi = |segment: &Segment<'a>| segment.phi.chunks_exact(a_padded).take(segment.count);
-        let phi: Vec<_> = segments.iter().flat_map(phi).collect();
-        let dpsi = |segment: &Segment<'a>| {
-            let rows = segment.dpsi.chunks_exact(shape.padded_rows);
-            rows.take(segment.count)
-        };
-        let dpsi: Vec<_> = segments.iter().flat_map(dpsi).collect();
-        left.columns(Parts::Two, a_padded, &phi, SCALE);
-        work(&Mixed {
-            shape,
-            segments,
-            tiles: Some(TileOperands {
-                phi: left,
-                dpsi: &dpsi,
-            }),
-        });
+    let a_padded = padded(shape.columns);
+    let (mut phi, mut dpsi) = (Vec::new(), Vec::new());
+    for Segment {
+        count,
+        phi: from,
+        dpsi: d,
+    } in &segments
+    {
+        phi.extend(from.chunks_exact(a_padded).take(*count));
+        dpsi.extend(d.chunks_exact(shape.padded_rows).take(*count));
+    }
+    left.columns(Parts::Two, a_padded, &phi, SCALE);
+    work(&Mixed {
+        shape,
+        segments,
+        tiles: Some(TileOperands {
+            phi: left,
+            dpsi: &dpsi,
+        }),
     });
 }
 

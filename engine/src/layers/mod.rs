@@ -3,6 +3,7 @@
 //!
 //! Uses: `structure`, `arithmetic`, `rows`.
 
+pub mod scaled_rows;
 pub mod product;
 pub mod leaf;
 pub mod leaf_table;
@@ -10,6 +11,7 @@ pub mod leaf_kernel;
 pub mod leaf_statistics;
 pub(crate) mod softmax;
 pub mod mixing;
+pub mod simplex;
 pub mod mixing_backward;
 pub mod mixing_gradient;
 pub mod weights;

@@ -2,7 +2,8 @@
 
 use crate::layers::leaf::Family;
 use crate::layers::leaf_kernel::LeafKernel;
-use crate::layers::mixing::{Mixing, Simplex};
+use crate::layers::mixing::Mixing;
+use crate::layers::simplex::Simplex;
 use crate::structure::{ClassRows, Structure};
 
 /// The learned numbers of one tree.

@@ -10,7 +10,7 @@ use crate::layers::mixing::Mixing;
 use crate::layers::weights::Weights;
 use crate::matrix::Rows;
 use crate::rows::batch::Batch;
-use crate::structure::{ClassRows, OUTSIDE, Structure};
+use crate::structure::{ClassRows, Kind, OUTSIDE, Structure};
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -290,23 +290,8 @@ impl Model {
         batch.fit(&self.structure, values.len() / columns.len());
         let runs: Vec<&[Column]> = columns.chunk_by(Column::goes_on).collect();
         batch.fill_rows(|b, frame| {
-            let mut row = &values[b * columns.len()..(b + 1) * columns.len()];
-            for run in &runs {
-                let (
-                    numbers,
-                    Column {
-                        place,
-                        offset,
-                        scale,
-                    },
-                ) = (row.split_off(..run.len()).unwrap_or_default(), run[0]);
-                if place != OUTSIDE {
-                    let to = &mut frame[place as usize..][..run.len()];
-                    to.iter_mut()
-                        .zip(numbers)
-                        .for_each(|(to, &x)| *to = scaled(x, offset, scale));
-                }
-            }
+            let row = &values[b * columns.len()..(b + 1) * columns.len()];
+            fill_frame(&runs, row, frame);
         });
     }
 
@@ -331,6 +316,18 @@ impl Model {
             .enumerate()
             .map(column)
             .collect()
+    }
+}
+
+/// Lays one row in its frame; the columns of a run lie side by side.
+fn fill_frame(runs: &[&[Column]], mut row: &[f32], frame: &mut [f32]) {
+    for run in runs {
+        let numbers = row.split_off(..run.len()).unwrap_or_default();
+        let first = run[0];
+        if first.place != OUTSIDE {
+            let to = frame[first.place as usize..].iter_mut().zip(numbers);
+            to.for_each(|(to, &x)| *to = scaled(x, first.offset, first.scale));
+        }
     }
 }
 
@@ -379,20 +376,23 @@ pub(crate) fn check_rows(structure: &Structure, rows: Rows<'_>) -> Result<usize>
         .par_chunks(width)
         .enumerate()
         .find_map_first(|(row, numbers)| {
-            numbers.iter().enumerate().find_map(|(column, &value)| {
-                if value.is_infinite() {
-                    return Some(Error::Infinite { row, column, value });
-                }
-                let last = values_of(kinds[column])? as u32 - 1;
-                let fits = value.is_nan()
-                    || (value >= 0.0 && value <= last as f32 && value.fract() == 0.0);
-                (!fits).then_some(Error::Category {
-                    row,
-                    column,
-                    last,
-                    value,
-                })
-            })
+            let mut numbers = numbers.iter().enumerate();
+            numbers.find_map(|(column, &value)| wrong_number(kinds[column], row, column, value))
         });
     wrong.map_or(Ok(rows.len()), Err)
+}
+
+/// What is wrong with one number, if something is.
+fn wrong_number(kind: Kind, row: usize, column: usize, value: f32) -> Option<Error> {
+    if value.is_infinite() {
+        return Some(Error::Infinite { row, column, value });
+    }
+    let last = values_of(kind)? as u32 - 1;
+    let fits = value.is_nan() || (value >= 0.0 && value <= last as f32 && value.fract() == 0.0);
+    (!fits).then_some(Error::Category {
+        row,
+        column,
+        last,
+        value,
+    })
 }

@@ -1,6 +1,6 @@
 //! What one neuron stands for, and how often it is used.
 
-use crate::circuit::log_space::{Join, LogValues, trace_states};
+use crate::circuit::log_space::{Join, LogValues, NodeState, trace_states};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::queries::predictor::Predictor;
@@ -50,6 +50,11 @@ impl Predictor {
         } = neuron;
         let (width, this) = (self.model.structure.width(), &*self);
         let tree = &this.model.structure.trees[t];
+        let from = NodeState {
+            layer,
+            node,
+            state: channel,
+        };
         let View::Samples { count, seed } = view else {
             let mut row = vec![f32::NAN; width];
             let nothing = vec![f32::NAN; this.model.structure.frame_len()];
@@ -59,7 +64,7 @@ impl Predictor {
             };
             this.logs()
                 .forward(&this.model.structure, &nothing, join, &mut values);
-            this.follow_mode(&values, t, (layer, node, channel), &mut row);
+            this.follow_mode(&values, t, from, &mut row);
             return Ok(Matrix::new(row, width));
         };
         let mut rows = vec![f32::NAN; count * width];
@@ -67,11 +72,11 @@ impl Predictor {
             .enumerate()
             .for_each_init(Vec::new, |weights, (b, row)| {
                 let mut stream = Stream::new(seed, Purpose::Sampling, 0, b as u32);
-                let mut choose = |l, j, c| {
-                    this.weigh(Evidence::Nothing, (t, l, j, c), weights);
+                let mut choose = |of| {
+                    this.weigh(Evidence::Nothing, t, of, weights);
                     stream.pick(weights.iter().copied())
                 };
-                let states = trace_states(tree, (layer, node, channel), &mut choose);
+                let states = trace_states(tree, from, &mut choose);
                 this.fill_holes(t, &states, row, |table, s, d| {
                     table.sample(s, d, &mut stream)
                 });

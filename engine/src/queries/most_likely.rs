@@ -19,7 +19,7 @@
 //! ```
 
 use crate::arithmetic::math::argmax;
-use crate::circuit::log_space::{Join, LogValues, NOWHERE, trace_states};
+use crate::circuit::log_space::{Join, LogValues, NOWHERE, NodeState, trace_states};
 use crate::error::Result;
 use crate::layers::leaf_table::LeafTable;
 use crate::matrix::{Matrix, Rows};
@@ -61,7 +61,12 @@ impl Predictor {
                 }
                 let (t, channel) = this.tree_of(best.1);
                 let top = this.model.structure.trees[t].levels.len();
-                this.follow_mode(values, t, (top, 0, channel), row);
+                let from = NodeState {
+                    layer: top,
+                    node: 0,
+                    state: channel,
+                };
+                this.follow_mode(values, t, from, row);
             };
             rows.par_chunks_mut(width)
                 .enumerate()
@@ -70,18 +75,18 @@ impl Predictor {
         Ok(Matrix::new(all, width))
     }
 
-    /// Walks down from (layer, node, channel) of tree t along the best states, and fills holes with the best values.
+    /// Walks down from a node of tree t along the best states, and fills holes with the best values.
     pub(crate) fn follow_mode(
         &self,
         values: &LogValues,
         t: usize,
-        from: (usize, usize, usize),
+        from: NodeState,
         row: &mut [f32],
     ) {
         let s = &self.model.structure;
         let mut states = Vec::new();
-        let components = trace_states(&s.trees[t], from, |l, j, c| {
-            self.logs().states(s, values, (t, l, j, c), &mut states);
+        let components = trace_states(&s.trees[t], from, |of| {
+            self.logs().states(s, values, t, of, &mut states);
             argmax(&states)
         });
         self.fill_holes(t, &components, row, |table, s, d| table.mode(s, d));

@@ -26,7 +26,9 @@
 
 use crate::arithmetic::math::log_sum_exp;
 use crate::circuit::activations::Activations;
-use crate::circuit::log_space::{Join, LogCircuit, LogValues, trace_states};
+use crate::circuit::log_space::{
+    ChildOfState, Join, LogCircuit, LogValues, NodeState, trace_states,
+};
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
 use crate::queries::predictor::{Pass, Predictor};
@@ -130,12 +132,17 @@ impl Predictor {
         let mut possible = weights.iter().any(|&w| w > 0.0);
         let (t, top) = self.tree_of(stream.pick(weights.iter().copied()));
         let tree = &self.model.structure.trees[t];
-        let choose = |l, j, c| {
-            self.weigh(evidence, (t, l, j, c), weights);
+        let choose = |of| {
+            self.weigh(evidence, t, of, weights);
             possible &= weights.iter().any(|&w| w > 0.0);
             stream.pick(weights.iter().copied())
         };
-        let states = trace_states(tree, (tree.levels.len(), 0, top), choose);
+        let from = NodeState {
+            layer: tree.levels.len(),
+            node: 0,
+            state: top,
+        };
+        let states = trace_states(tree, from, choose);
         if possible {
             self.fill_holes(t, &states, row, |table, s, d| table.sample(s, d, stream));
         }
@@ -165,19 +172,14 @@ impl Predictor {
         }
     }
 
-    /// `W[c,a] φ_j(a)` for all a, but for a constant: child j of a node of layer l of tree t that is in state c.
-    pub(super) fn weigh(
-        &self,
-        evidence: Evidence,
-        (t, l, j, c): (usize, usize, usize, usize),
-        to: &mut Vec<f64>,
-    ) {
+    /// `W[c,a] φ_j(a)` for all a, but for a constant: child j of a node of tree t that is in state c.
+    pub(super) fn weigh(&self, evidence: Evidence, t: usize, of: ChildOfState, to: &mut Vec<f64>) {
         let s = &self.model.structure;
         if let Evidence::Logs(logs, values) = evidence {
-            logs.states(s, values, (t, l, j, c), to);
+            logs.states(s, values, t, of, to);
             return exponentiate(to);
         }
-        let tree = &s.trees[t];
+        let (tree, l, j, c) = (&s.trees[t], of.layer, of.child, of.state);
         let (matrix, simplex) = (
             tree.levels[l - 1].weight_of[j] as usize,
             &self.prepared.levels[t][l - 1],

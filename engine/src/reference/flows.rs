@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// `Σ_y g(y) · ∂ log P(X|y)`, as flows. What is summed out, and all below it, is not listed.
 #[derive(Default)]
 pub struct ReferenceFlows {
-    /// By (tree, layer of the child, child): `W ∂/∂W`, the expected count of each pair, (C, A).
-    pub pairs: BTreeMap<(usize, usize, usize), Vec<f64>>,
+    /// By child: `W ∂/∂W`, the expected count of each pair, (C, A).
+    pub pairs: BTreeMap<NodeAt, Vec<f64>>,
     /// By (tree, position): `P(d_i = d | x)` where the output gradients are a posterior, (M).
     pub leaves: BTreeMap<(usize, usize), Vec<f64>>,
     /// (K, tops of all trees).
@@ -52,7 +52,7 @@ impl Reference<'_> {
             let log_w = self.log_w_of(below);
             let pairs = pairs(&flow, log_w, &child.log_phi, &child.log_psi);
             let states = states(&pairs, child.log_phi.len());
-            all.pairs.insert((below.t, below.l, below.n), pairs);
+            all.pairs.insert(below, pairs);
             self.send(below, child, states, all);
         }
     }

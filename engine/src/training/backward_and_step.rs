@@ -9,11 +9,11 @@ use crate::arithmetic::matmul::arch;
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{Activations, cut};
 use crate::circuit::backward::LevelBackward;
-use crate::layers::mixing::Simplex;
 use crate::layers::mixing_backward::{BackwardRows, MixingShape, backward};
 use crate::layers::mixing_gradient::{
     MatrixShape, Mixed, Scratch, Segment, add_gradient, with_mixed,
 };
+use crate::layers::simplex::Simplex;
 use crate::structure::Tree;
 use crate::training::optimizer::{Moments, PanelStep, Step, panel_steps, update_mixing};
 
@@ -50,7 +50,9 @@ impl Activations {
     /// dψ of level l in place of ψ, dφˡ⁻¹ (of leaves only if wanted), and a step of the level's weights.
     pub fn learn_level(
         &mut self,
-        (t, l, tree): (usize, usize, &Tree),
+        t: usize,
+        l: usize,
+        tree: &Tree,
         learned: Learned<'_>,
         step: &Step,
         to_leaves: bool,

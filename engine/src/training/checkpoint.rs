@@ -20,7 +20,7 @@
 
 use crate::error::{Error, Result};
 use crate::layers::leaf::Coordinate;
-use crate::layers::mixing::Simplex;
+use crate::layers::simplex::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::model::Model;
 use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_bytes};

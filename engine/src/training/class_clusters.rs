@@ -28,7 +28,7 @@ use crate::model::Model;
 use crate::random::{Purpose, Stream};
 use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
-use crate::training::leaf_init::{LeafStart, Patches, fit};
+use crate::training::leaf_init::{LeafStart, Patches};
 use rayon::prelude::*;
 
 /// At most so many clusters in a class, and at least so many rows for each on average.
@@ -65,8 +65,7 @@ pub fn class_clusters(
                 width: kinds.len(),
                 positions: &columns,
             };
-            let sampled = patches.sample(start.structures, &mut random);
-            fit(kinds, each, &sampled, start, &mut random)
+            patches.fit(each, start, &mut random)
         })
         .collect();
     let size = |d: usize| {

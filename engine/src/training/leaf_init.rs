@@ -67,8 +67,7 @@ pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: 
                 width: places.len(),
                 positions,
             };
-            let sampled = patches.sample(start.structures, &mut random);
-            fit(kinds, tree.components, &sampled, start, &mut random).0
+            patches.fit(tree.components, start, &mut random).0
         };
         let jobs = tree.families.par_iter().zip(&columns).enumerate();
         let fitted: Vec<Family> = jobs.map(fit_family).collect();
@@ -90,9 +89,20 @@ pub(crate) struct Patches<'a> {
 }
 
 impl Patches<'_> {
+    /// Components of a sample of them, and to which component each of the sample belongs.
+    pub fn fit(
+        &self,
+        components: usize,
+        start: &LeafStart,
+        random: &mut Stream,
+    ) -> (Family, Vec<usize>) {
+        let sampled = self.sample(start.structures, random);
+        fit(self.kinds, components, &sampled, start, random)
+    }
+
     /// At most `count` local structures with something in them, (n, S), from random rows and positions; all of them
     /// where there are no more.
-    pub fn sample(&self, count: usize, random: &mut Stream) -> Vec<f32> {
+    fn sample(&self, count: usize, random: &mut Stream) -> Vec<f32> {
         let (rows, positions) = (self.values.len() / self.width, self.positions.len());
         let exhaustive = rows * positions <= count;
         let tries = if exhaustive {
@@ -133,7 +143,7 @@ impl Patches<'_> {
 }
 
 /// k-means++, k-means, hard EM: the components, and to which of them each local structure belongs.
-pub(crate) fn fit(
+fn fit(
     kinds: &[Kind],
     components: usize,
     sampled: &[f32],

@@ -19,7 +19,8 @@
 use crate::circuit::activations::Activations;
 use crate::error::{Error, Result};
 use crate::layers::leaf_statistics::Statistics;
-use crate::layers::mixing::{Mixing, Simplex};
+use crate::layers::mixing::Mixing;
+use crate::layers::simplex::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::matrix::Rows;
 use crate::model::{About, Column, Model, Scaling};

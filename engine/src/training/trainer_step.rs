@@ -187,7 +187,7 @@ impl Trainer<'_> {
                     counts: counts.level(t, l - 1),
                 };
                 self.activations
-                    .learn_level((t, l, tree), learned, &step, to_leaves);
+                    .learn_level(t, l, tree, learned, &step, to_leaves);
             }
         }
         if to_leaves {

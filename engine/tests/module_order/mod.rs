@@ -61,7 +61,7 @@ fn read(file: &Path, folder: &Path, path: Vec<String>) -> Module {
 fn without_tests(text: &str) -> String {
     let end = text
         .find("#[cfg(test)]\nmod tests")
-        .or(text.find("#[cfg(test)]\npub mod tests"));
+        .or(text.find("#[cfg(test)]\npub(crate) mod tests"));
     let lines = text[..end.unwrap_or(text.len())].lines();
     let code = |line: &&str| !line.trim_start().starts_with("//");
     lines

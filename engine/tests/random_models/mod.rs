@@ -8,6 +8,20 @@ use sumout::structure::{ClassRows, ImageSpec, Kind, LevelSpec, Sharing, Structur
 use sumout::training::Data;
 use sumout::{Model, Rows, Settings, Trainer};
 
+/// A model of a random structure with a prior of its own; its weights go down to e^(−3·spread).
+pub fn model(spread: f64, draw: &mut Draw) -> Model {
+    let structure = structure(draw);
+    let mut model = Model {
+        weights: weights(&structure, spread, draw),
+        ..Model::random(structure, 0.0, 0)
+    };
+    let prior: Vec<f64> = (0..model.structure.classes)
+        .map(|_| 0.1 + draw.0.uniform())
+        .collect();
+    model.set_prior(&prior).unwrap();
+    model
+}
+
 /// Draws from a seed.
 pub struct Draw(pub Stream);
 

@@ -1,4 +1,5 @@
 //! What a client can ask for.
 
+mod rows_request;
 pub mod rows;
 pub mod generate;

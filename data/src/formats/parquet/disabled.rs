@@ -1,9 +1,9 @@
 //! Without the feature `parquet`: an error that says so.
 
-use crate::atomic_file::Staged;
-use crate::cells::{EachRow, Field, Records, Value};
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::Origin;
+use crate::files::atomic_file::Staged;
+use crate::files::source::Origin;
+use crate::rows::cells::{EachRow, Field, Records, Value};
 
 fn absent(file: &str) -> Error {
     Error::new(ErrorKind::FormatOff, "this build has no Parquet").in_file(file)

@@ -1,9 +1,9 @@
 //! With the feature `parquet`: a null is a hole, text and truth values are categories.
 
-use crate::atomic_file::Staged;
-use crate::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
-use crate::source::Origin;
+use crate::files::atomic_file::Staged;
+use crate::files::source::Origin;
+use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array,
     Int64Builder, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
@@ -109,6 +109,16 @@ impl ParquetRecords {
         })
     }
 
+    /// The cells of a chosen column, which must be of a kind that is known here.
+    fn chosen_cells(&self, batch: &RecordBatch, column: Option<usize>) -> Result<Cells> {
+        let Some(column) = column else {
+            return Ok(Cells::Absent);
+        };
+        let (name, values) = (&self.header[column], batch.column(column));
+        check_kind(&self.name, name, values.data_type())?;
+        cells(&self.name, name, values)
+    }
+
     /// Reads the next batch; false at the end.
     fn next(&mut self) -> Result<bool> {
         let Some(batch) = self.reader.next() else {
@@ -116,17 +126,8 @@ impl ParquetRecords {
         };
         let damaged = |error| Error::damaged(format!("damaged: {error}")).in_file(&self.name);
         let batch = batch.map_err(damaged)?;
-        let chosen = self.chosen.iter().map(|column| {
-            let Some(column) = *column else {
-                return Ok(Cells::Absent);
-            };
-            check_kind(
-                &self.name,
-                &self.header[column],
-                batch.column(column).data_type(),
-            )?;
-            cells(&self.name, &self.header[column], batch.column(column))
-        });
+        let chosen = self.chosen.iter();
+        let chosen = chosen.map(|&column| self.chosen_cells(&batch, column));
         let kept = self
             .kept
             .iter()
@@ -361,8 +362,8 @@ impl ParquetWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{ColumnKind, ReadOptions};
     use crate::output::{Output, OutputFormat};
+    use crate::rows::layout::{ColumnKind, ReadOptions};
 
     fn data(name: &str) -> String {
         format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -426,16 +427,16 @@ mod tests {
         out.row(&[Value::Missing, Value::Missing, Value::Missing])
             .unwrap();
         out.finish().unwrap();
-        let model = crate::layout::Layout {
+        let model = crate::rows::layout::Layout {
             width: 1,
-            columns: vec![crate::layout::Column {
+            columns: vec![crate::rows::layout::Column {
                 name: "x".into(),
                 kind: ColumnKind::Numeric,
             }],
-            ..crate::layout::Layout::default()
+            ..crate::rows::layout::Layout::default()
         };
         let options = ReadOptions {
-            keep: crate::layout::Keep::All,
+            keep: crate::rows::layout::Keep::All,
             ..ReadOptions::default()
         };
         let rows = crate::open(&path, &options)
@@ -502,13 +503,13 @@ mod tests {
         assert_eq!(table.values[2999 * 4..], [2999.0, 0.5, 2999.0, 0.0]);
         assert_eq!(table.labels.unwrap()[..3], [0, 1, 0]);
         let mut model = table.layout;
-        let gone = crate::layout::Column {
+        let gone = crate::rows::layout::Column {
             name: "gone".into(),
-            kind: crate::layout::ColumnKind::Numeric,
+            kind: crate::rows::layout::ColumnKind::Numeric,
         };
         (model.width, model.columns) = (5, [vec![gone], model.columns].concat());
         let options = ReadOptions {
-            absent: crate::layout::Absent::Missing,
+            absent: crate::rows::layout::Absent::Missing,
             ..ReadOptions::default()
         };
         let table = crate::read_fitted(&path, &options, &model).unwrap();

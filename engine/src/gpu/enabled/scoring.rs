@@ -4,10 +4,11 @@ use crate::circuit::outputs::{GpuScores, Outputs};
 use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
-use crate::gpu::enabled::circuit::{Abilities, Circuit, ForwardOutputs, HostModel};
+use crate::gpu::enabled::circuit::{Abilities, Circuit, HostModel};
 use crate::gpu::enabled::device_buffers::{Buffer, Graph};
 use crate::gpu::enabled::layout::{LayerBuffers, TreeBuffers, padded_channels, padded_rows};
-use crate::layers::product::power_of_two;
+use crate::gpu::enabled::passes::ForwardOutputs;
+use crate::layers::scaled_rows::power_of_two;
 use crate::layers::weights::{Prepared, Weights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
@@ -17,14 +18,21 @@ use std::collections::hash_map::Entry;
 /// A model on a GPU that answers questions.
 pub struct Scoring {
     circuit: Circuit,
-    graphs: HashMap<(usize, Outputs, usize), Graph>, // by samples, what is left behind, and frame
+    graphs: HashMap<RecordedPass, Graph>,
     frames: [Buffer<f32>; 2], // rows are put into one while the other is computed
     loaded: Loaded,           // the last rows that were put on the GPU
     samples: usize,           // of the last pass
 }
 
+/// What a recorded pass depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct RecordedPass {
+    loaded: Loaded,
+    outputs: Outputs,
+}
+
 /// Rows on the GPU.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Loaded {
     frame: usize,
     samples: usize,
@@ -92,7 +100,11 @@ impl Scoring {
             leaves: outputs != Outputs::Scores,
             others: flows,
         };
-        let graph = match self.graphs.entry((samples, outputs, frame)) {
+        let pass = RecordedPass {
+            loaded: self.loaded,
+            outputs,
+        };
+        let graph = match self.graphs.entry(pass) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(circuit.gpu.record(|gpu| {
                 if forward.leaves || !circuit.clears_tops() {

@@ -138,27 +138,29 @@ fn column_of(field: FlatTable<'_>, budget: &Budget) -> Result<StreamColumn, Prob
             dictionary: None,
         });
     };
-    let index = |encoding: FlatTable<'_>| -> Read<Type> {
-        let Some(about) = encoding.table(1)? else {
-            return Ok(Type::Int {
-                bytes: 4,
-                signed: true,
-            });
-        };
-        match about.i32(0)? {
-            bits @ (8 | 16 | 32 | 64) => Ok(Type::Int {
-                bytes: bits as usize / 8,
-                signed: about.u8(1)? != 0,
-            }),
-            _ => Err(Damaged),
-        }
-    };
     let dictionary = Some((encoding.i64(0).map_err(damaged)?, kind));
     Ok(StreamColumn {
         name,
-        kind: index(encoding).map_err(damaged)?,
+        kind: index_type(encoding).map_err(damaged)?,
         dictionary,
     })
+}
+
+/// The integers that stand for the entries of a dictionary.
+fn index_type(encoding: FlatTable<'_>) -> Read<Type> {
+    let Some(about) = encoding.table(1)? else {
+        return Ok(Type::Int {
+            bytes: 4,
+            signed: true,
+        });
+    };
+    match about.i32(0)? {
+        bits @ (8 | 16 | 32 | 64) => Ok(Type::Int {
+            bytes: bits as usize / 8,
+            signed: about.u8(1)? != 0,
+        }),
+        _ => Err(Damaged),
+    }
 }
 
 /// Whether it is numbers, truth values or text.

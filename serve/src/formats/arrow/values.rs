@@ -172,29 +172,32 @@ fn views(rows: usize, buffers: &mut BatchBuffers<'_>) -> Read<ColumnValues> {
         .map(|_| buffers.next())
         .collect::<Read<Vec<&[u8]>>>()?;
     // Views may share their text, but not so often that a small batch becomes a large one.
-    let length =
-        |view: &[u8; 16]| u32::from_le_bytes([view[0], view[1], view[2], view[3]]) as usize;
-    if views.iter().map(length).sum::<usize>() > 4 * buffers.body.len() {
+    let lengths = views.iter().map(|view| view_number(view, 0));
+    if lengths.sum::<usize>() > 4 * buffers.body.len() {
         return Err(Damaged);
     }
-    let text = |view: &[u8; 16]| {
-        let number = |at: usize| {
-            u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]) as usize
-        };
-        let length = number(0);
-        let part = match length {
-            0..=12 => view.get(4..4 + length),
-            _ => data
-                .get(number(8))
-                .and_then(|data| data.get(number(12)..number(12).checked_add(length)?)),
-        };
-        std::str::from_utf8(part.ok_or(Damaged)?)
-            .map(str::to_owned)
-            .map_err(|_| Damaged)
+    let texts = views.iter().map(|view| view_text(view, &data));
+    Ok(ColumnValues::Texts(texts.collect::<Read<_>>()?))
+}
+
+/// The four bytes of a view at a place, as a number.
+fn view_number(view: &[u8; 16], at: usize) -> usize {
+    u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]) as usize
+}
+
+/// The text that a view stands for.
+fn view_text(view: &[u8; 16], data: &[&[u8]]) -> Read<String> {
+    let length = view_number(view, 0);
+    let part = match length {
+        0..=12 => view.get(4..4 + length),
+        _ => {
+            let (buffer, start) = (view_number(view, 8), view_number(view, 12));
+            let data = data.get(buffer);
+            data.and_then(|data| data.get(start..start.checked_add(length)?))
+        }
     };
-    Ok(ColumnValues::Texts(
-        views.iter().map(text).collect::<Read<_>>()?,
-    ))
+    let text = std::str::from_utf8(part.ok_or(Damaged)?);
+    text.map(str::to_owned).map_err(|_| Damaged)
 }
 
 impl ColumnValues {

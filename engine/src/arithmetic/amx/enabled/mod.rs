@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Derivatives reach [`TINY`](crate::layers::product::TINY)'s inverse: scaled down so far that their sums stay in f32 though
+/// Derivatives reach [`TINY`](crate::layers::scaled_rows::TINY)'s inverse: scaled down so far that their sums stay in f32 though
 /// what they are multiplied by is scaled up.
 pub(crate) const DERIVATIVE: f32 = 1.0 / 4096.0;
 
@@ -54,15 +54,17 @@ const EMPTY: Line = Line([0; 32]);
 /// Whether this machine has tiles, and lets us use them.
 pub(crate) fn available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
-        let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        let edx = if __cpuid(0).eax >= 7 {
-            __cpuid_count(7, 0).edx
-        } else {
-            0
-        }; // bit 24: tiles, 22: of bf16
-        vectors && edx >> 24 & 1 == 1 && edx >> 22 & 1 == 1 && permitted()
-    })
+    *AVAILABLE.get_or_init(detect)
+}
+
+fn detect() -> bool {
+    let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+    let edx = if __cpuid(0).eax >= 7 {
+        __cpuid_count(7, 0).edx
+    } else {
+        0
+    }; // bit 24: tiles, 22: of bf16
+    vectors && edx >> 24 & 1 == 1 && edx >> 22 & 1 == 1 && permitted()
 }
 
 /// Whether tiles are faster than vectors for a matrix of this shape: cutting must not take longer than multiplying.
@@ -498,7 +500,7 @@ mod tests {
         if !available() {
             return;
         }
-        let (largest, up) = (1.0 / crate::layers::product::TINY, (1u64 << 24) as f32);
+        let (largest, up) = (1.0 / crate::layers::scaled_rows::TINY, (1u64 << 24) as f32);
         let (row, ones) = ([largest; STEP], [1.0; STEP * PANEL]);
         let mut left = Left::default();
         left.rows(Parts::Two, STEP, &[&row], DERIVATIVE);

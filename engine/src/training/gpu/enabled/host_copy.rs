@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::gpu::enabled::layout::mixing_of;
 use crate::layers::weights::Weights;
+use crate::training::gpu::enabled::gpu_training::GpuTraining;
 use crate::training::gpu::enabled::leaf_step::LeafStep;
-use crate::training::gpu::enabled::steps::GpuTraining;
 use crate::training::optimizer::Moments;
 
 impl GpuTraining {

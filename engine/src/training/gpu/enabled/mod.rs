@@ -8,7 +8,8 @@ mod gradients;
 mod leaf_step;
 mod underflow;
 mod dropping;
+mod gpu_training;
 mod steps;
 mod host_copy;
 
-pub use steps::{GpuTraining, Placing};
+pub use gpu_training::{GpuTraining, Placing};

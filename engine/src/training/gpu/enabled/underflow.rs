@@ -92,7 +92,7 @@ impl UnderflowGuard {
             let leaves = circuit.leaves_args(t, circuit.rows, samples);
             let tree = circuit.structure.trees[t].clone();
             for l in 0..=tree.levels.len() {
-                layers.push(guard_layer(circuit, (t, &tree, l), &mut take)?);
+                layers.push(guard_layer(circuit, t, &tree, l, &mut take)?);
             }
             let left = circuit.places.left[t] as i32;
             trees.push(GuardTree {
@@ -146,7 +146,9 @@ impl UnderflowGuard {
 
 fn guard_layer(
     circuit: &mut Circuit,
-    (t, tree, l): (usize, &Tree, usize),
+    t: usize,
+    tree: &Tree,
+    l: usize,
     take: &mut impl FnMut(usize) -> u64,
 ) -> Result<GuardLayer> {
     let (nodes, channels) = (tree.nodes(l), tree.channels(l));

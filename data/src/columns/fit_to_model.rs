@@ -1,12 +1,12 @@
 //! Fits a data set to a model: the one place where rows of any format get the model's columns, categories and classes.
 
-use crate::cells::Records;
-use crate::encode::encoded;
+use crate::columns::encode::encoded;
+use crate::columns::match_columns::{Chosen, by_order, kept_columns, places_of};
+use crate::columns::table_source::{TableSource, columns_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::formats::png::ImageFiles;
-use crate::layout::{Column, ColumnKind, Keep, KeptColumn, Layout, ReadOptions, RowStream};
-use crate::match_columns::{Chosen, by_order, kept_columns, places_of};
-use crate::table_source::{TableSource, columns_of};
+use crate::rows::cells::Records;
+use crate::rows::layout::{Column, ColumnKind, Keep, KeptColumn, Layout, ReadOptions, RowStream};
 
 /// Rows of numbers, if they are as many as the model has in a row.
 pub fn numbers(mut rows: RowStream, model: &Layout) -> Result<RowStream> {
@@ -145,9 +145,9 @@ fn named_columns(model: &Layout, names: &[String]) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::{Finding, FindingKind};
-    use crate::layout::{Chunk, ImageShape, Table};
-    use crate::source::Origin;
+    use crate::files::source::Origin;
+    use crate::rows::findings::{Finding, FindingKind};
+    use crate::rows::layout::{Chunk, ImageShape, Table};
 
     #[test]
     fn a_model_wants_its_own_width_and_shape() {

@@ -1,8 +1,8 @@
 //! Model files, and what a model says about the rows it takes.
 
-use crate::atomic_file::Staged;
 use crate::error::{Error, ErrorKind, Result, clip, file_error};
-use crate::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
+use crate::files::atomic_file::Staged;
+use crate::rows::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;

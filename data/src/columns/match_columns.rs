@@ -1,8 +1,8 @@
 //! Which columns of a file are used, and where those of a model are among them.
 
-use crate::cells::Field;
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{Absent, Keep, KeptColumn, some_of};
+use crate::rows::cells::Field;
+use crate::rows::layout::{Absent, Keep, KeptColumn, some_of};
 use std::collections::{HashMap, HashSet};
 
 /// For every column of a model, its place in a table with these names, if it is there. A model without names of its own

@@ -1,7 +1,7 @@
 //! Text that is not UTF-8 becomes UTF-8 while it is read.
 
 use crate::error::Result;
-use crate::source::ByteReader;
+use crate::files::source::ByteReader;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// How letters are written as bytes.
@@ -142,7 +142,7 @@ fn not_utf16() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Origin;
+    use crate::files::source::Origin;
 
     fn text(bytes: &[u8], encoding: Encoding) -> std::result::Result<String, String> {
         let origin = Origin::Memory {

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 #[cfg(feature = "cuda")]
-use crate::model_files;
+use crate::models::model_files;
 #[cfg(feature = "cuda")]
 use std::path::PathBuf;
 use sumout::Model;

@@ -1,10 +1,10 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
-use crate::cells::{Field, NoDefaultNa, Written};
-use crate::encoding::Encoding;
 use crate::error::Result;
-use crate::findings::Finding;
-use crate::notation::Notation;
+use crate::files::encoding::Encoding;
+use crate::rows::cells::{Field, NoDefaultNa, Written};
+use crate::rows::findings::Finding;
+use crate::rows::notation::Notation;
 use serde::Deserialize;
 use std::fmt;
 

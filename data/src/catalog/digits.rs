@@ -16,22 +16,22 @@ pub struct Embedded {
 const TRAIN: [Embedded; 2] = [
     Embedded {
         name: "train-images-idx3-ubyte.gz",
-        bytes: include_bytes!("../digits/train-images-idx3-ubyte.gz"),
+        bytes: include_bytes!("../../digits/train-images-idx3-ubyte.gz"),
     },
     Embedded {
         name: "train-labels-idx1-ubyte.gz",
-        bytes: include_bytes!("../digits/train-labels-idx1-ubyte.gz"),
+        bytes: include_bytes!("../../digits/train-labels-idx1-ubyte.gz"),
     },
 ];
 
 const TEST: [Embedded; 2] = [
     Embedded {
         name: "t10k-images-idx3-ubyte.gz",
-        bytes: include_bytes!("../digits/t10k-images-idx3-ubyte.gz"),
+        bytes: include_bytes!("../../digits/t10k-images-idx3-ubyte.gz"),
     },
     Embedded {
         name: "t10k-labels-idx1-ubyte.gz",
-        bytes: include_bytes!("../digits/t10k-labels-idx1-ubyte.gz"),
+        bytes: include_bytes!("../../digits/t10k-labels-idx1-ubyte.gz"),
     },
 ];
 

@@ -3,11 +3,11 @@
 //! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
 //! line, because one typing error would otherwise make categories of a thousand numbers.
 
-use crate::cells::{Cell, MissingTexts, NoDefaultNa, Records, is_default_na};
 use crate::error::{At, Error, ErrorKind, Place, Result};
-use crate::findings::{Finding, FindingKind};
-use crate::layout::{Column, ColumnKind, sort_names};
-use crate::notation::{OTHERS, has_leading_zero, has_sign, is_date, notations_of};
+use crate::rows::cells::{Cell, MissingTexts, NoDefaultNa, Records, is_default_na};
+use crate::rows::findings::{Finding, FindingKind};
+use crate::rows::layout::{Column, ColumnKind, sort_names};
+use crate::rows::notation::{OTHERS, has_leading_zero, has_sign, is_date, notations_of};
 use std::collections::HashSet;
 
 /// A column with more names than this is an identifier, not a category.

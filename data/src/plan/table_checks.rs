@@ -1,7 +1,7 @@
 //! What a model needs to know of the data it learns from: kinds and names; and what is suspicious about them.
 
-use crate::findings::{Finding, FindingKind};
-use crate::layout::{Column, ColumnKind, Layout, Table};
+use crate::rows::findings::{Finding, FindingKind};
+use crate::rows::layout::{Column, ColumnKind, Layout, Table};
 use sumout::model::About;
 use sumout::structure::Kind;
 

@@ -1,16 +1,16 @@
 //! Tables of cells before it is known what their columns mean: CSV, JSON lines or Parquet, from a file or a pipe.
 
-use crate::cells::{NoDefaultNa, Records};
-use crate::encode::encoded;
-use crate::encoding::decoded;
+use crate::columns::encode::encoded;
+use crate::columns::infer_columns::{Wanted, infer};
+use crate::columns::match_columns::{Chosen, split_names};
 use crate::error::{Error, ErrorKind, Result};
+use crate::files::encoding::decoded;
+use crate::files::source::{ByteReader, Origin};
 use crate::formats::csv::CsvRecords;
 use crate::formats::json_lines::{self, JsonRecords};
 use crate::formats::parquet::ParquetRecords;
-use crate::infer_columns::{Wanted, infer};
-use crate::layout::{Layout, ReadOptions, RowStream, some_of};
-use crate::match_columns::{Chosen, split_names};
-use crate::source::{ByteReader, Origin};
+use crate::rows::cells::{NoDefaultNa, Records};
+use crate::rows::layout::{Layout, ReadOptions, RowStream, some_of};
 
 /// The formats of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

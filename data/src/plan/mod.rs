@@ -18,11 +18,14 @@
 //! [settings]                 # the engine's Settings; what is left out is the preset's, or what suits the data
 //! steps = 2000
 //! ```
+//!
+//! Uses: `error`, `rows`, `open`.
+
+pub mod table_checks;
 
 use crate::error::{Error, ErrorKind, Result, file_error};
-use crate::layout::{Table, some_of};
 use crate::open::is_data_name;
-use crate::table_checks;
+use crate::rows::layout::{Table, some_of};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -360,7 +363,7 @@ impl ColumnTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Column, ColumnKind, ImageShape, Layout};
+    use crate::rows::layout::{Column, ColumnKind, ImageShape, Layout};
 
     fn image() -> Table {
         let shape = ImageShape {

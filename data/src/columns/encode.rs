@@ -11,14 +11,14 @@
 //! # Ok::<(), sumout_data::Error>(())
 //! ```
 
-use crate::cells::{Cell, MissingTexts, Records, Written, is_default_na};
+use crate::columns::match_columns::places_of;
 use crate::error::{Error, ErrorKind, Place, Result, clip};
-use crate::findings::{Finding, FindingKind};
-use crate::layout::{
+use crate::rows::cells::{Cell, MissingTexts, Records, Written, is_default_na};
+use crate::rows::findings::{Finding, FindingKind};
+use crate::rows::layout::{
     Absent, Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of,
 };
-use crate::match_columns::places_of;
-use crate::notation::notations_of;
+use crate::rows::notation::notations_of;
 use std::collections::{HashMap, HashSet};
 use sumout::structure::Kind;
 
@@ -251,10 +251,27 @@ struct EncodedRows {
     unseen_missing: bool,
     /// Columns about which an unknown category was reported; the target comes after all others.
     reported: HashSet<usize>,
+    labelled: bool,
+    max_rows: usize, // of a chunk
+    rows: usize,     // of the chunks before
     chunk: Chunk,
 }
 
 impl EncodedRows {
+    /// The next chunk of a table; none at its end.
+    fn next(&mut self, records: &mut dyn Records) -> Result<Option<Chunk>> {
+        self.chunk = Chunk {
+            first: self.rows,
+            labels: self.labelled.then(Vec::new),
+            ..Chunk::default()
+        };
+        let max_rows = self.max_rows;
+        let mut add = |place: Place<'_>, cells: &[Cell<'_>], kept| self.add(place, cells, kept);
+        let count = records.fill(max_rows, &mut add)?;
+        self.rows += count;
+        Ok((count > 0).then(|| std::mem::take(&mut self.chunk)))
+    }
+
     /// Adds a row to the chunk.
     fn add(&mut self, place: Place<'_>, cells: &[Cell<'_>], kept: Vec<Written>) -> Result<()> {
         let width = self.encoder.width();
@@ -309,35 +326,24 @@ pub fn encoded(
     layout: Layout,
     unseen_missing: bool,
 ) -> RowStream {
-    let max_rows = rows_per_chunk(layout.width + KEPT_SIZE * layout.kept.len());
-    let labelled = layout.target.is_some();
     let mut encoded = EncodedRows {
         encoder: Encoder::new(&layout),
         kept: layout.kept.clone(),
         unseen_missing,
         reported: HashSet::new(),
+        labelled: layout.target.is_some(),
+        max_rows: rows_per_chunk(layout.width + KEPT_SIZE * layout.kept.len()),
+        rows: 0,
         chunk: Chunk::default(),
     };
-    let mut first = 0;
-    RowStream::new(name, layout, move || {
-        encoded.chunk = Chunk {
-            first,
-            labels: labelled.then(Vec::new),
-            ..Chunk::default()
-        };
-        let count = rows.fill(max_rows, &mut |place, cells, kept| {
-            encoded.add(place, cells, kept)
-        })?;
-        first += count;
-        Ok((count > 0).then(|| std::mem::take(&mut encoded.chunk)))
-    })
+    RowStream::new(name, layout, move || encoded.next(&mut *rows))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cells::NoDefaultNa;
-    use crate::layout::Column;
+    use crate::rows::cells::NoDefaultNa;
+    use crate::rows::layout::Column;
 
     /// Age (a number), sex (f, m), coin (0 or 1) and a category without names.
     fn encoder() -> Encoder {

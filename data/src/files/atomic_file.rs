@@ -1,7 +1,7 @@
 //! A file that appears whole or not at all: written beside its place, then renamed into it.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
-use crate::unfinished_files;
+use crate::files::unfinished_files;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

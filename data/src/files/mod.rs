@@ -1,0 +1,8 @@
+//! Bytes of files: where they come from, their encoding, and files that appear whole or not at all.
+//!
+//! Uses: `error`.
+
+pub mod source;
+pub mod encoding;
+pub mod unfinished_files;
+pub mod atomic_file;
