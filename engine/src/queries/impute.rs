@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
 use crate::matrix::{Matrix, Rows};
 use crate::queries::beliefs::{Beliefs, first_values};
+use crate::queries::distinct_rows::DistinctRows;
 use crate::queries::predictor::{Pass, Predictor};
 use crate::structure::{OUTSIDE, Tree};
 use rayon::prelude::*;
@@ -332,7 +333,8 @@ impl Predictor {
             .chunks(piece * width)
             .zip(all.chunks_mut(piece * stride.max(1)))
         {
-            let flows = self.flows(rows, class)?;
+            let distinct = DistinctRows::new(rows, width);
+            let flows = self.flows(&distinct.values, class)?;
             let by_row = out
                 .par_chunks_mut(stride)
                 .zip(rows.par_chunks(width))
@@ -340,7 +342,7 @@ impl Predictor {
             by_row.for_each_init(
                 <(Beliefs, Vec<f64>)>::default,
                 |(beliefs, flow), (b, (out, row))| {
-                    flows.beliefs(b, row, &first, beliefs, flow);
+                    flows.beliefs(distinct.of_row[b], row, &first, beliefs, flow);
                     report(row, beliefs, out);
                 },
             );
