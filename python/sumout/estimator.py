@@ -99,7 +99,7 @@ class TMM(Parameters):
         if isinstance(X, np.ndarray) and self._columns.plain:
             with np.errstate(over="ignore"):
                 return np.ascontiguousarray(X, dtype=np.float32)
-        return self._columns.encode(X)
+        return self._columns.encode(X, self.unseen)
 
     def _flat(self, X: Any) -> Any:
         """Images (n, height, width[, channels]) as rows; masked cells are missing, dates days."""

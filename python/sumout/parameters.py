@@ -35,7 +35,11 @@ class Parameters(BaseEstimator):
     categorical_features : 'from_dtype', None or array-like, default='from_dtype'
         The columns that hold categories: a mask, or numbers or names of columns. Columns of a
         data frame that hold categories, text or booleans are categorical in any case. Dates are
-        numbers: days since 1970-01-01 UTC.
+        numbers: days since 1970-01-01 UTC. The categories of a column are those that a
+        CategoricalDtype of pandas or an Enum of polars declares, and those in the rows of `fit`;
+        each has a probability, whether it occurs there or not.
+    unseen : {'error', 'missing'}, default='error'
+        What a category is that `fit` did not know: an error, or a missing cell.
     components : int, default=None
         Number of densities at every leaf. None, here and below, is chosen to suit the data.
     channels : int, default=None
@@ -65,6 +69,7 @@ class Parameters(BaseEstimator):
 
     image_shape: tuple[int, ...] | None = None
     categorical_features: Any = "from_dtype"
+    unseen: str = "error"
     components: int | None = None
     channels: int | None = None
     trees: int | None = None
