@@ -173,11 +173,26 @@ fn categories_have_probabilities() {
     assert_eq!(row["values"][2], json!(best.map(|best| names[best])));
     let observed = json!([null, null, [0.0, 1.0, 0.0]]);
     assert_eq!(answer["rows"][1]["probabilities"], observed);
-    let csv = service.post(path, "text/csv", "width,length,colour\n1,2,\n");
+    let csv = service.post(path, "text/csv", "width,length,colour\n2.5,,\n2.5,3,red\n");
+    let lines: Vec<Vec<&str>> = csv
+        .body
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
     assert_eq!(
-        csv.error(),
-        "400 probabilities: expected an answer in application/json, got text/csv; charset=utf-8"
+        lines[0][3..],
+        ["p_colour=blue", "p_colour=red", "p_colour=white"]
     );
+    let written: Vec<f64> = lines[1][3..].iter().map(|p| p.parse().unwrap()).collect();
+    assert!(
+        written
+            .iter()
+            .zip(&shares)
+            .all(|(a, b)| (a - b).abs() < 1e-6),
+        "{}",
+        csv.body
+    );
+    assert_eq!(lines[2], ["2.5", "3", "red", "0", "1", "0"]);
 }
 
 #[test]

@@ -108,13 +108,6 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
             "deviation: expected how=mean, which alone has one, got how={name}"
         )));
     }
-    if options.probabilities && !matches!(to, BodyFormat::Json | BodyFormat::Lines) {
-        let expected = BodyFormat::Json.media_type();
-        return Err(Problem::bad(format!(
-            "probabilities: expected an answer in {expected}, got {}",
-            to.media_type()
-        )));
-    }
     let parts = AnswerParts {
         values: true,
         deviation: options.deviation,
