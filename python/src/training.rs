@@ -11,7 +11,7 @@ use rayon::ThreadPool;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use sumout::model::About;
+use sumout::model::{About, ColumnRange};
 use sumout::recipes::images::ImageShape;
 use sumout::recipes::{Fit, FitProgress, Fitting};
 use sumout::training::{Data, labels};
@@ -122,10 +122,13 @@ fn with_program(mut about: About) -> About {
     about
 }
 
-/// The sizes that `plan` gives.
+/// The sizes, and the bounds of columns, that `plan` gives.
 fn with_sizes(mut fit: Fit, plan: &Value) -> PyResult<Fit> {
     if let Some(trees) = size(plan, "trees")? {
         fit = fit.trees(trees);
+    }
+    if let Some(ranges) = plan.get("ranges") {
+        fit = fit.ranges(&parse::<Vec<ColumnRange>>(&ranges.to_string())?);
     }
     if let Some(components) = size(plan, "components")? {
         fit = fit.components(components);

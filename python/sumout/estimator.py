@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sumout import _engine
+from sumout.bounds import ranges_of
 from sumout.columns import Columns, as_frame, is_number
 from sumout.dates import days_of_array
 from sumout.files import write_atomically
@@ -146,6 +147,11 @@ class TMM(Parameters):
         """Trains `model_` from the beginning."""
         data = training_set(values, labels, weights, class_weights, self._threads())
         about = {"classes": class_names, **self._columns.about()}
+        plan = self._given("components", "channels", "trees")
+        names = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        ranges = ranges_of(self.bounds, self.whole, names, self._columns.counts)
+        if ranges is not None:
+            plan["ranges"] = ranges
         model = _engine.train(
             data.values,
             data.labels,
@@ -153,7 +159,7 @@ class TMM(Parameters):
             self._columns.counts,
             self.image_shape_,
             data.class_counts,
-            json.dumps(self._given("components", "channels", "trees")),
+            json.dumps(plan),
             json.dumps({**self._given(*self._settings), "seed": self._seed()}),
             json.dumps(about),
             self.device,

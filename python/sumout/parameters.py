@@ -44,6 +44,14 @@ class Parameters(BaseEstimator):
         Number of densities at every leaf. None, here and below, is chosen to suit the data.
     channels : int, default=None
         Number of states of every inner node.
+    bounds : dict, default=None
+        The smallest and the largest number of columns, by name or number:
+        `{"share": (0, 100), "price": (0, None)}`. What the model gives lies inside, and a number
+        outside is an error. The leaves of such a column are log-normal, or logit-normal where
+        there are two bounds.
+    whole : array-like, default=None
+        The columns of whole numbers: a mask, or numbers or names of columns. What the model gives
+        is rounded.
     trees : int, default=None
         Number of trees that are trained separately and then joined under one root.
     steps : int, default=None
@@ -75,6 +83,8 @@ class Parameters(BaseEstimator):
     trees: int | None = None
     steps: int | None = None
     batch: int | None = None
+    bounds: dict | None = None
+    whole: Any = None
     rate: float | None = None
     drop_inputs: float | None = None
     random_state: Any = None
