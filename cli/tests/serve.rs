@@ -529,6 +529,59 @@ fn slow_bodies_time_out_and_hinder_nobody() {
     }
 }
 
+/// Slow bodies take every place; after a moment they give way to those who are quick, one for one.
+#[test]
+fn slow_bodies_give_way_when_the_service_is_full() {
+    let service = Service::start("--max-requests 6 --max-seconds 30");
+    let hold = |kind: &str| {
+        let mut stream = service.connect();
+        let head = format!(
+            "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..6).map(|_| hold(JSON)).collect();
+    std::thread::sleep(Duration::from_millis(1500));
+    let start = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(service.rows("/v1/predict", json!([{}])).status, 200);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "nobody waits for them"
+    );
+    let first = read(slow.into_iter().next().unwrap());
+    assert_eq!(
+        first.error(),
+        "408 body: it came slowly while others waited for its place; try again in a moment"
+    );
+}
+
+/// The same for the threads of streams, of which there are fewer.
+#[test]
+fn slow_streams_give_way_too() {
+    let service = Service::start("--max-seconds 30");
+    let hold = || {
+        let mut stream = service.connect();
+        let head = "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/csv\r\ncontent-length: 1000\r\n\r\nwidth,";
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..8).map(|_| hold()).collect();
+    std::thread::sleep(Duration::from_millis(1500));
+    let start = Instant::now();
+    for _ in 0..3 {
+        let csv = service.post("/v1/predict", "text/csv", "width,length,colour\n1,2,red\n");
+        assert_eq!(csv.status, 200, "{}", csv.body);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "nobody waits for them"
+    );
+    drop(slow);
+}
+
 #[test]
 fn only_so_many_at_once() {
     let service = Service::start("--max-requests 2");

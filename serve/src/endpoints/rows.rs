@@ -6,6 +6,7 @@
 use crate::answer_rows::{AnswerOf, AnswerParts, Block, RowScores};
 use crate::answers::AnswerWriter;
 use crate::app::{Answered, App, class_of, query};
+use crate::arrivals::BodyKind;
 use crate::bodies::{Incoming, pump, whole};
 use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use sumout::queries::How;
 use sumout::random::seed_at;
 use sumout_data::layout::Absent;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// JSON up to here is parsed where it arrives.
 const SMALL: usize = 256 << 10;
@@ -149,7 +150,7 @@ async fn answer(
     let limits = app.limits;
     let (head, body) = request.into_parts();
     if from == BodyFormat::Json {
-        let bytes = whole(&head.headers, body, &limits).await?;
+        let bytes = whole(&head.headers, body, &limits, &app.arrivals).await?;
         // The two bytes {} are a whole row of holes, so rows are counted by the numbers they become.
         let most = limits
             .rows()
@@ -182,7 +183,7 @@ async fn answer(
         })
     });
     // Both at once: a thread that has stopped reading has its answer ready.
-    let (pumped, answered) = tokio::join!(pump(body, sender, &limits), reading);
+    let (pumped, answered) = tokio::join!(pump(body, sender, &limits, &app.arrivals), reading);
     pumped?;
     answered
 }
@@ -216,11 +217,7 @@ async fn in_thread(
     asked: RowsRequest,
     decoder: impl FnOnce(&RowsRequest) -> Result<Box<dyn Decode>, Problem> + Send + 'static,
 ) -> Result<Answered, Problem> {
-    let Ok(permit) = app.streams.clone().try_acquire_owned() else {
-        let message =
-            format!("expected at most {STREAMS} large requests at once; try again in a moment");
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message));
-    };
+    let permit = stream_permit(app).await?;
     let limits = app.limits;
     let work = move || {
         let answered =
@@ -231,6 +228,23 @@ async fn in_thread(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Problem::ours("the service failed on this request"))?
+}
+
+/// A place for a stream; a slow one gives way.
+async fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
+    const HANDOVER: Duration = Duration::from_secs(2);
+    if let Ok(permit) = app.streams.clone().try_acquire_owned() {
+        return Ok(permit);
+    }
+    if app.arrivals.make_room(Some(BodyKind::Stream)) {
+        let freed = tokio::time::timeout(HANDOVER, app.streams.clone().acquire_owned()).await;
+        if let Ok(Ok(permit)) = freed {
+            return Ok(permit);
+        }
+    }
+    let message =
+        format!("expected at most {STREAMS} large requests at once; try again in a moment");
+    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message))
 }
 
 /// Asks about some rows while the next ones are read.
