@@ -1,4 +1,4 @@
-//! What columns hold, as options and plans say it: bounds and whole numbers.
+//! What columns hold, as options and plans say it: bounds, whole numbers and steps in time.
 
 mod program;
 
@@ -98,4 +98,38 @@ fn bounds_that_cannot_be() {
             refused.stderr
         );
     }
+}
+
+/// Columns as steps in time: a model of them reads and fills tables like any other.
+#[test]
+fn columns_are_steps_in_time() {
+    let folder = Folder::new();
+    let cell = |row: usize, step: usize| ((row * 7 + step) as f64 * 0.4).sin() + row as f64 % 3.0;
+    let row = |row: usize| {
+        let cells: Vec<String> = (0..6).map(|step| cell(row, step).to_string()).collect();
+        format!("{},{}\n", cells.join(","), ["calm", "wild"][row % 2])
+    };
+    let rows: String = (0..60).map(row).collect();
+    folder.write("waves.csv", &format!("t1,t2,t3,t4,t5,t6,mood\n{rows}"));
+    folder.write(
+        "plan.toml",
+        "[sequence]\ncomponents = 4\n[settings]\nsteps = 20\n",
+    );
+    let train = "train plan.toml --data waves.csv --target mood --out m.sumout";
+    let run = folder.run(train);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    folder.write("gap.csv", "t6,t1,t3,t4,t5,t2\n1,0.5,,,1,0.7\n");
+    let filled = folder.run("impute m.sumout --data gap.csv").stdout;
+    let cells: Vec<&str> = filled.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!((cells[0], cells[1], cells[5]), ("1", "0.5", "0.7"));
+    assert!(
+        cells.iter().all(|cell| cell.parse::<f64>().is_ok()),
+        "{filled}"
+    );
+    let classes = folder.run("predict m.sumout --data gap.csv").stdout;
+    assert!(classes.contains("calm"), "{classes}");
+    folder.write("plan.toml", "[sequence]\nchannels = 4\n");
+    let refused = folder.run(train).stderr;
+    let expected = "expected columns for whole steps of [sequence] channels, got 6 columns";
+    assert!(refused.contains(expected), "{refused}");
 }

@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use sumout::model::{About, ColumnRange};
 use sumout::recipes::images::ImageShape;
-use sumout::recipes::{Fit, FitProgress, Fitting};
+use sumout::recipes::sequences::{self, SequenceShape};
+use sumout::recipes::{Fit, FitProgress, Fitting, Preset};
 use sumout::training::{Data, labels};
 use sumout::{Device, Kind, Precision, Rows};
 
@@ -50,15 +51,23 @@ pub fn train(
         .device(device, Precision::Tf32)
         .settings(parse::<Value>(settings)?)
         .map_err(exception)?;
-    fit = match image_shape {
-        Some((height, width, channels)) => fit.images(ImageShape {
+    let plan = parse(plan)?;
+    fit = match (image_shape, size(&plan, "sequence_length")?) {
+        (Some((height, width, channels)), _) => fit.images(ImageShape {
             height,
             width,
             channels,
         }),
-        None => fit.kinds(&categories.into_iter().map(kind).collect::<Vec<_>>()),
+        (None, Some(length)) => fit.preset(sequence(
+            values.as_slice()?,
+            categories.len(),
+            length,
+            prior.len(),
+            &plan,
+        )?),
+        (None, None) => fit.kinds(&categories.into_iter().map(kind).collect::<Vec<_>>()),
     };
-    fit = with_sizes(fit, &parse(plan)?)?;
+    fit = with_sizes(fit, &plan)?;
     let fitting = py.detach(|| pool.install(|| fit.start(data)));
     let model = learn(
         py,
@@ -120,6 +129,28 @@ fn with_program(mut about: About) -> About {
     let program = concat!("sumout ", env!("CARGO_PKG_VERSION"), " (Python)");
     about.training.set("program", program);
     about
+}
+
+/// What suits sequences of this length in rows of this width.
+fn sequence(
+    values: &[f32],
+    width: usize,
+    length: usize,
+    classes: usize,
+    plan: &Value,
+) -> PyResult<Preset> {
+    let shape = SequenceShape {
+        length,
+        channels: width / length,
+    };
+    let mut spec = sequences::spec(shape);
+    spec.components = size(plan, "components")?.unwrap_or(spec.components);
+    if let Some(channels) = size(plan, "channels")? {
+        spec.levels
+            .iter_mut()
+            .for_each(|level| level.channels = channels);
+    }
+    sequences::preset(spec, values, classes).map_err(exception)
 }
 
 /// The sizes, and the bounds of columns, that `plan` gives.

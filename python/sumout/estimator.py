@@ -46,6 +46,7 @@ class TMM(Parameters):
         else:
             X = self._cells(X, reset=True)
         self._columns = Columns.learn(X, self.n_features_in_, features)
+        self._check_sequence()
         if self.image_shape_ is None:
             self._columns.warn_about_float32(X)
         elif np.prod(self.image_shape_) != self.n_features_in_:
@@ -111,13 +112,26 @@ class TMM(Parameters):
                 X = X.astype(np.float64).filled(np.nan)
         if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
             X = days_of_array(X)
-        if (
-            self.image_shape is not None
-            and getattr(X, "ndim", 2) > 2
-            and X.shape[1:] == tuple(self.image_shape)
-        ):
-            return np.asarray(X).reshape(len(X), -1)
+        if getattr(X, "ndim", 2) > 2:
+            is_image = self.image_shape is not None and X.shape[1:] == tuple(self.image_shape)
+            if is_image or (X.ndim == 3 and X.shape[1] == self.sequence_length):
+                return np.asarray(X).reshape(len(X), -1)
         return X
+
+    def _check_sequence(self) -> None:
+        """Raises if the columns are not whole steps of numbers."""
+        length = self._given("sequence_length").get("sequence_length")
+        if length is None:
+            return
+        if self.image_shape is not None:
+            raise ValueError("sequence_length: expected None where image_shape is given")
+        if not self._columns.plain:
+            raise ValueError("sequence_length: expected columns of numbers, got categories")
+        if self.n_features_in_ % length:
+            raise ValueError(
+                f"sequence_length: expected a multiple of {length} columns, got "
+                f"{self.n_features_in_}"
+            )
 
     # Training.
 
@@ -152,6 +166,7 @@ class TMM(Parameters):
         ranges = ranges_of(self.bounds, self.whole, names, self._columns.counts)
         if ranges is not None:
             plan["ranges"] = ranges
+        plan |= self._given("sequence_length")
         model = _engine.train(
             data.values,
             data.labels,
@@ -315,7 +330,9 @@ class TMM(Parameters):
         if about["columns"]:
             self.feature_names_in_ = np.array(about["columns"], dtype=object)
         self.image_shape_ = model.image_shape
-        if model.image_shape is not None:
+        if model.image_shape is not None and model.image_shape[0] == 1:
+            self.sequence_length, self.image_shape_ = model.image_shape[1], None
+        elif model.image_shape is not None:
             height, width, channels = model.image_shape
             self.image_shape = (height, width) if channels == 1 else (height, width, channels)
         rows = about["training"].get("rows", 1) if isinstance(about["training"], dict) else 1
