@@ -48,6 +48,7 @@ fn arguments() {
         "predict m.sumout --data flowers.csv --threads 0",
         "predict m.sumout --data flowers.csv --threads 2000",
         "impute m.sumout --data flowers.csv --out - --variance -",
+        "impute m.sumout --data flowers.csv --variance v.csv --probabilities v.csv",
     ];
     insta::assert_snapshot!(lines.map(|line| folder.refuse(line)).concat());
 }

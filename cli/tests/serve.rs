@@ -173,11 +173,26 @@ fn categories_have_probabilities() {
     assert_eq!(row["values"][2], json!(best.map(|best| names[best])));
     let observed = json!([null, null, [0.0, 1.0, 0.0]]);
     assert_eq!(answer["rows"][1]["probabilities"], observed);
-    let csv = service.post(path, "text/csv", "width,length,colour\n1,2,\n");
+    let csv = service.post(path, "text/csv", "width,length,colour\n2.5,,\n2.5,3,red\n");
+    let lines: Vec<Vec<&str>> = csv
+        .body
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
     assert_eq!(
-        csv.error(),
-        "400 probabilities: expected an answer in application/json, got text/csv; charset=utf-8"
+        lines[0][3..],
+        ["p_colour=blue", "p_colour=red", "p_colour=white"]
     );
+    let written: Vec<f64> = lines[1][3..].iter().map(|p| p.parse().unwrap()).collect();
+    assert!(
+        written
+            .iter()
+            .zip(&shares)
+            .all(|(a, b)| (a - b).abs() < 1e-6),
+        "{}",
+        csv.body
+    );
+    assert_eq!(lines[2], ["2.5", "3", "red", "0", "1", "0"]);
 }
 
 #[test]
@@ -512,6 +527,59 @@ fn slow_bodies_time_out_and_hinder_nobody() {
         let reply = read(stream);
         assert_eq!(reply.error(), "408 body: expected it within 4 seconds");
     }
+}
+
+/// Slow bodies take every place; after a moment they give way to those who are quick, one for one.
+#[test]
+fn slow_bodies_give_way_when_the_service_is_full() {
+    let service = Service::start("--max-requests 6 --max-seconds 30");
+    let hold = |kind: &str| {
+        let mut stream = service.connect();
+        let head = format!(
+            "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\ncontent-length: 1000\r\n\r\n{{"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..6).map(|_| hold(JSON)).collect();
+    std::thread::sleep(Duration::from_millis(1500));
+    let start = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(service.rows("/v1/predict", json!([{}])).status, 200);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "nobody waits for them"
+    );
+    let first = read(slow.into_iter().next().unwrap());
+    assert_eq!(
+        first.error(),
+        "408 body: it came slowly while others waited for its place; try again in a moment"
+    );
+}
+
+/// The same for the threads of streams, of which there are fewer.
+#[test]
+fn slow_streams_give_way_too() {
+    let service = Service::start("--max-seconds 30");
+    let hold = || {
+        let mut stream = service.connect();
+        let head = "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/csv\r\ncontent-length: 1000\r\n\r\nwidth,";
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..8).map(|_| hold()).collect();
+    std::thread::sleep(Duration::from_millis(1500));
+    let start = Instant::now();
+    for _ in 0..3 {
+        let csv = service.post("/v1/predict", "text/csv", "width,length,colour\n1,2,red\n");
+        assert_eq!(csv.status, 200, "{}", csv.body);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "nobody waits for them"
+    );
+    drop(slow);
 }
 
 #[test]

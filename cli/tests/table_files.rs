@@ -47,7 +47,7 @@ fn impute_leaves_what_is_there_as_it_was_written() {
         "id,colour,y,a\n007,,no,16777217\n008,red,,?\n009,N/A,yes,\n",
     );
     let filled = folder
-        .run("impute m.sumout --data holes.csv --how mode --variance v.csv")
+        .run("impute m.sumout --data holes.csv --how mode --variance v.csv --probabilities p.csv")
         .stdout;
     let cells: Vec<Vec<&str>> = filled
         .lines()
@@ -79,6 +79,17 @@ fn impute_leaves_what_is_there_as_it_was_written() {
         lines[2].trim_end_matches(',').parse::<f64>().unwrap() > 0.0,
         "{variances}"
     );
+    let probabilities = folder.read("p.csv");
+    let lines: Vec<&str> = probabilities.lines().collect();
+    assert_eq!(
+        (lines[0], lines[2]),
+        ("p_colour=blue,p_colour=red", ","),
+        "what is seen has none"
+    );
+    for line in [lines[1], lines[3]] {
+        let sum: f64 = line.split(',').map(|p| p.parse::<f64>().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{probabilities}");
+    }
 }
 
 #[test]

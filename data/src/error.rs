@@ -58,6 +58,8 @@ pub enum ErrorKind {
     OtherNotation,
     /// An infinite number, or one too large for 32 bits.
     NotFinite,
+    /// A number outside the bounds of its column.
+    OutOfBounds,
     /// A number that stands for no category.
     NotACode,
     /// A category that the model does not know.

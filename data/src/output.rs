@@ -297,6 +297,11 @@ pub fn fields_of(layout: &Layout) -> Vec<Field> {
         .collect()
 }
 
+/// What a column with the probabilities of one category is called.
+pub fn probability_name(column: &str, category: &str) -> String {
+    format!("p_{column}={category}")
+}
+
 /// The column of classes in an output.
 pub fn label_field(name: &str, layout: &Layout) -> Field {
     let kind = if layout.classes.is_empty() {

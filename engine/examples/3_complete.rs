@@ -35,6 +35,7 @@ fn main() -> sumout::Result<()> {
     let scaling = Scaling {
         offset: vec![170.0, 70.0],
         scale: vec![0.1, 0.1],
+        ..Scaling::default()
     };
     let settings = Settings {
         generative: 1.0,

@@ -38,6 +38,18 @@ pub enum Error {
         /// The value.
         value: f32,
     },
+    /// A number outside the bounds of its column.
+    #[error("row {row}, column {column}: expected {expected} or NaN for missing, got {value}")]
+    Outside {
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+        /// What its numbers can be.
+        expected: String,
+        /// The value.
+        value: f32,
+    },
     /// A label outside the classes.
     #[error("row {row}: expected a label from 0 to {last}, or none, got {label}")]
     Label {

@@ -281,6 +281,7 @@ fn real_answers_are_integrals() {
         model.scaling = Scaling {
             offset: vec![3.0, -1.0],
             scale: vec![0.5, 2.0],
+            ..Scaling::default()
         };
         let mut predictor = Predictor::new(model).unwrap();
         // trapezoids: a grid finer than the narrowest component, wider than all of them

@@ -34,6 +34,7 @@ fn small() -> Model {
     model.scaling = Scaling {
         offset: vec![0.1, 0.0, 0.0],
         scale: vec![2.5, 1.0, 1.0],
+        ..Scaling::default()
     };
     model.about.classes = vec!["no".into(), "yes ✓".into()];
     model.about.columns = vec!["height".into(), "smokes".into(), "town".into()];

@@ -480,6 +480,35 @@ fn what_is_left_after_underflow_is_shared_exactly() {
     assert!((share - 0.7).abs() < 0.02, "{share}");
 }
 
+/// The circuit is computed once for equal rows: each is answered as if it stood among others, to the bit.
+#[test]
+fn equal_rows_are_answered_like_single_ones() {
+    for seed in 0..20 {
+        let draw = &mut Draw::new(9000 + seed);
+        let model = model(40.0, draw);
+        let width = model.structure.width();
+        let others = rows(&model, 6, 0.5, 1e4, draw);
+        let row = rows(&model, 1, 0.5, 1e4, draw);
+        let mut predictor = Predictor::new(model).unwrap();
+        let mut answers = |rows: &[f32]| {
+            let rows = Rows::new(rows, width).unwrap();
+            let samples = predictor.sample_given(rows, None, seed).unwrap();
+            let imputed = predictor.impute_mean(rows, None).unwrap();
+            [samples, imputed.mean, imputed.variance]
+        };
+        let together = answers(&row.repeat(6));
+        for b in 0..6 {
+            let mut apart = others.clone();
+            apart[b * width..(b + 1) * width].copy_from_slice(&row);
+            for (apart, together) in answers(&apart).iter().zip(&together) {
+                let bits = |m: &Matrix<f32>| m.row(b).iter().map(|x| x.to_bits()).collect();
+                let (apart, together): (Vec<u32>, Vec<u32>) = (bits(apart), bits(together));
+                assert_eq!(apart, together, "model {seed}, row {b}");
+            }
+        }
+    }
+}
+
 /// Classes that share nothing lie further apart than the mantissas of one row reach; none of that needs the guard.
 #[test]
 fn classes_hundreds_of_nats_apart() {

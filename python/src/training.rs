@@ -11,9 +11,10 @@ use rayon::ThreadPool;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use sumout::model::About;
+use sumout::model::{About, ColumnRange};
 use sumout::recipes::images::ImageShape;
-use sumout::recipes::{Fit, FitProgress, Fitting};
+use sumout::recipes::sequences::{self, SequenceShape};
+use sumout::recipes::{Fit, FitProgress, Fitting, Preset};
 use sumout::training::{Data, labels};
 use sumout::{Device, Kind, Precision, Rows};
 
@@ -50,15 +51,23 @@ pub fn train(
         .device(device, Precision::Tf32)
         .settings(parse::<Value>(settings)?)
         .map_err(exception)?;
-    fit = match image_shape {
-        Some((height, width, channels)) => fit.images(ImageShape {
+    let plan = parse(plan)?;
+    fit = match (image_shape, size(&plan, "sequence_length")?) {
+        (Some((height, width, channels)), _) => fit.images(ImageShape {
             height,
             width,
             channels,
         }),
-        None => fit.kinds(&categories.into_iter().map(kind).collect::<Vec<_>>()),
+        (None, Some(length)) => fit.preset(sequence(
+            values.as_slice()?,
+            categories.len(),
+            length,
+            prior.len(),
+            &plan,
+        )?),
+        (None, None) => fit.kinds(&categories.into_iter().map(kind).collect::<Vec<_>>()),
     };
-    fit = with_sizes(fit, &parse(plan)?)?;
+    fit = with_sizes(fit, &plan)?;
     let fitting = py.detach(|| pool.install(|| fit.start(data)));
     let model = learn(
         py,
@@ -122,10 +131,35 @@ fn with_program(mut about: About) -> About {
     about
 }
 
-/// The sizes that `plan` gives.
+/// What suits sequences of this length in rows of this width.
+fn sequence(
+    values: &[f32],
+    width: usize,
+    length: usize,
+    classes: usize,
+    plan: &Value,
+) -> PyResult<Preset> {
+    let shape = SequenceShape {
+        length,
+        channels: width / length,
+    };
+    let mut spec = sequences::spec(shape);
+    spec.components = size(plan, "components")?.unwrap_or(spec.components);
+    if let Some(channels) = size(plan, "channels")? {
+        spec.levels
+            .iter_mut()
+            .for_each(|level| level.channels = channels);
+    }
+    sequences::preset(spec, values, classes).map_err(exception)
+}
+
+/// The sizes, and the bounds of columns, that `plan` gives.
 fn with_sizes(mut fit: Fit, plan: &Value) -> PyResult<Fit> {
     if let Some(trees) = size(plan, "trees")? {
         fit = fit.trees(trees);
+    }
+    if let Some(ranges) = plan.get("ranges") {
+        fit = fit.ranges(&parse::<Vec<ColumnRange>>(&ranges.to_string())?);
     }
     if let Some(components) = size(plan, "components")? {
         fit = fit.components(components);

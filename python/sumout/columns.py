@@ -95,8 +95,10 @@ class Columns:
 
     # To codes.
 
-    def encode(self, X: Any) -> np.ndarray:
-        """(n, width) float32. A category that was not seen in fitting is missing."""
+    def encode(self, X: Any, unseen: str) -> np.ndarray:
+        """(n, width) float32. `unseen` says what a category that fitting did not know is."""
+        if unseen not in ("error", "missing"):
+            raise ValueError(f"unseen: expected 'error' or 'missing', got {unseen!r}")
         frame = as_frame(X)
         rows = len(X) if frame is None else len(frame)
         codes = np.empty((rows, len(self.categories)), dtype=np.float32)
@@ -104,7 +106,20 @@ class Columns:
             cells = cells_of(X, frame, j)
             with np.errstate(over="ignore"):  # the engine's error names the cell
                 codes[:, j] = as_floats(cells) if known is None else category_codes(cells, known)
+            if known is not None and unseen == "error":
+                self.refuse_unseen(j, known, cells, codes[:, j])
         return codes
+
+    def refuse_unseen(self, j: int, known: np.ndarray, cells: Any, codes: np.ndarray) -> None:
+        """Raises if a cell of column `j` that is not missing got no code."""
+        for row in np.flatnonzero(np.isnan(codes)):
+            value = cells[int(row)]
+            if not is_hole(value):
+                place = f"column {repr(self.names[j]) if self.names else j}, row {row}"
+                raise ValueError(
+                    f"{place}: expected {expected_categories(known)}, got "
+                    f"{name_of(value)!r}; unseen='missing' treats such a cell as missing"
+                )
 
     # From codes.
 
@@ -243,9 +258,32 @@ def as_float(value: Any) -> float:
     return days_of_value(value) if is_date(value) else float(value)
 
 
+def declared_categories(cells: Any) -> list:
+    """The categories that the type of a column declares, whether they occur or not.
+
+    A Categorical of polars declares none: it lists the words of other columns too.
+    """
+    if not isinstance(cells, nw.Series):
+        return []
+    is_pandas = cells.dtype == nw.Categorical and cells.implementation.is_pandas_like()
+    if is_pandas or cells.dtype == nw.Enum:
+        return cells.cat.get_categories().to_list()
+    return []
+
+
+def expected_categories(known: np.ndarray) -> str:
+    """The categories of a column in words, some of them where there are many."""
+    names = [repr(name_of(value)) for value in known[:10].tolist()]
+    if not names:
+        return "a missing value, for training saw no category here"
+    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+    return f"one of the categories {', '.join(names)}{more}"
+
+
 def distinct(cells: Any) -> np.ndarray:
     """The categories of a column, sorted; an array of numbers if all are numbers."""
     values = {value for value in as_list(cells) if not is_hole(value)}
+    values |= set(declared_categories(cells))
     if values and values <= {0, 1}:  # booleans too: the other value is possible, seen or not
         values |= {type(value)(other) for value in values for other in (0, 1)}
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sumout import _engine
+from sumout.bounds import ranges_of
 from sumout.columns import Columns, as_frame, is_number
 from sumout.dates import days_of_array
 from sumout.files import write_atomically
@@ -45,6 +46,7 @@ class TMM(Parameters):
         else:
             X = self._cells(X, reset=True)
         self._columns = Columns.learn(X, self.n_features_in_, features)
+        self._check_sequence()
         if self.image_shape_ is None:
             self._columns.warn_about_float32(X)
         elif np.prod(self.image_shape_) != self.n_features_in_:
@@ -99,7 +101,7 @@ class TMM(Parameters):
         if isinstance(X, np.ndarray) and self._columns.plain:
             with np.errstate(over="ignore"):
                 return np.ascontiguousarray(X, dtype=np.float32)
-        return self._columns.encode(X)
+        return self._columns.encode(X, self.unseen)
 
     def _flat(self, X: Any) -> Any:
         """Images (n, height, width[, channels]) as rows; masked cells are missing, dates days."""
@@ -110,13 +112,26 @@ class TMM(Parameters):
                 X = X.astype(np.float64).filled(np.nan)
         if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
             X = days_of_array(X)
-        if (
-            self.image_shape is not None
-            and getattr(X, "ndim", 2) > 2
-            and X.shape[1:] == tuple(self.image_shape)
-        ):
-            return np.asarray(X).reshape(len(X), -1)
+        if getattr(X, "ndim", 2) > 2:
+            is_image = self.image_shape is not None and X.shape[1:] == tuple(self.image_shape)
+            if is_image or (X.ndim == 3 and X.shape[1] == self.sequence_length):
+                return np.asarray(X).reshape(len(X), -1)
         return X
+
+    def _check_sequence(self) -> None:
+        """Raises if the columns are not whole steps of numbers."""
+        length = self._given("sequence_length").get("sequence_length")
+        if length is None:
+            return
+        if self.image_shape is not None:
+            raise ValueError("sequence_length: expected None where image_shape is given")
+        if not self._columns.plain:
+            raise ValueError("sequence_length: expected columns of numbers, got categories")
+        if self.n_features_in_ % length:
+            raise ValueError(
+                f"sequence_length: expected a multiple of {length} columns, got "
+                f"{self.n_features_in_}"
+            )
 
     # Training.
 
@@ -146,6 +161,12 @@ class TMM(Parameters):
         """Trains `model_` from the beginning."""
         data = training_set(values, labels, weights, class_weights, self._threads())
         about = {"classes": class_names, **self._columns.about()}
+        plan = self._given("components", "channels", "trees")
+        names = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        ranges = ranges_of(self.bounds, self.whole, names, self._columns.counts)
+        if ranges is not None:
+            plan["ranges"] = ranges
+        plan |= self._given("sequence_length")
         model = _engine.train(
             data.values,
             data.labels,
@@ -153,7 +174,7 @@ class TMM(Parameters):
             self._columns.counts,
             self.image_shape_,
             data.class_counts,
-            json.dumps(self._given("components", "channels", "trees")),
+            json.dumps(plan),
             json.dumps({**self._given(*self._settings), "seed": self._seed()}),
             json.dumps(about),
             self.device,
@@ -309,7 +330,9 @@ class TMM(Parameters):
         if about["columns"]:
             self.feature_names_in_ = np.array(about["columns"], dtype=object)
         self.image_shape_ = model.image_shape
-        if model.image_shape is not None:
+        if model.image_shape is not None and model.image_shape[0] == 1:
+            self.sequence_length, self.image_shape_ = model.image_shape[1], None
+        elif model.image_shape is not None:
             height, width, channels = model.image_shape
             self.image_shape = (height, width) if channels == 1 else (height, width, channels)
         rows = about["training"].get("rows", 1) if isinstance(about["training"], dict) else 1

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 MAX_THREADS = 1024
 
 # Parameters that are whole numbers.
-COUNTS = ("components", "channels", "trees", "steps", "batch")
+COUNTS = ("components", "channels", "trees", "steps", "batch", "sequence_length")
 
 # In the docstring of an estimator, this line stands for the parameters below.
 SHARED = "(and those of every estimator: see sumout.parameters.Parameters)"
@@ -32,10 +32,26 @@ class Parameters(BaseEstimator):
     ----------
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) where rows are images, None for a table.
+    sequence_length : int, default=None
+        Number of steps where rows are sequences: (n_samples, steps), or (n_samples, steps,
+        numbers in a step), or the same numbers flat. Neighbours in time meet first in the tree,
+        and the leaves of all steps are the same.
     categorical_features : 'from_dtype', None or array-like, default='from_dtype'
         The columns that hold categories: a mask, or numbers or names of columns. Columns of a
         data frame that hold categories, text or booleans are categorical in any case. Dates are
-        numbers: days since 1970-01-01 UTC.
+        numbers: days since 1970-01-01 UTC. The categories of a column are those that a
+        CategoricalDtype of pandas or an Enum of polars declares, and those in the rows of `fit`;
+        each has a probability, whether it occurs there or not.
+    unseen : {'error', 'missing'}, default='error'
+        What a category is that `fit` did not know: an error, or a missing cell.
+    bounds : dict, default=None
+        The smallest and the largest number of columns, by name or number:
+        `{"share": (0, 100), "price": (0, None)}`. What the model gives lies inside, and a number
+        outside is an error. The leaves of such a column are log-normal, or logit-normal where
+        there are two bounds.
+    whole : array-like, default=None
+        The columns of whole numbers: a mask, or numbers or names of columns. What the model gives
+        is rounded.
     components : int, default=None
         Number of densities at every leaf. None, here and below, is chosen to suit the data.
     channels : int, default=None
@@ -64,7 +80,11 @@ class Parameters(BaseEstimator):
     """
 
     image_shape: tuple[int, ...] | None = None
+    sequence_length: int | None = None
     categorical_features: Any = "from_dtype"
+    unseen: str = "error"
+    bounds: dict | None = None
+    whole: Any = None
     components: int | None = None
     channels: int | None = None
     trees: int | None = None

@@ -66,13 +66,6 @@ def test_imputing_a_frame_keeps_its_type():
     ).all()
 
 
-def test_an_unknown_category_is_missing():
-    frame, y = pandas_frame(town="str")
-    model = TMMClassifier(steps=30, random_state=0).fit(frame, y)
-    unknown, missing = frame.head(3).assign(town="Delft"), frame.head(3).assign(town=None)
-    assert (model.predict_proba(unknown) == model.predict_proba(missing)).all()
-
-
 @pytest.mark.parametrize("features", [[1], [False, True, False], np.array([1])])
 def test_arrays_with_categories(features):
     random = np.random.RandomState(0)
@@ -157,3 +150,43 @@ def test_columns_that_cannot_be_numbers_are_named():
     mixed = np.array([[1, pd.Timestamp("2024-01-01")]] * 5, dtype=object)
     with pytest.raises(TypeError, match="column 1: expected numbers"):
         TMMDensity().fit(mixed)
+
+
+@pytest.mark.parametrize("make", ["pandas", "ordered", "polars"])
+def test_declared_categories_have_a_probability(make):
+    columns, _ = table()
+    towns = ["Athens", "Bergen", "Cadiz", "Delft"]
+    frame = pd.DataFrame(columns)
+    if make == "polars":
+        cells = pl.Series(columns["town"].tolist(), dtype=pl.Enum(towns))
+        frame = pl.DataFrame({"height": columns["height"], "town": cells})
+        never = pl.DataFrame(
+            {"height": [170.0], "town": pl.Series(["Delft"], dtype=pl.Enum(towns))}
+        )
+    else:
+        frame["town"] = pd.Categorical(frame["town"], towns, ordered=make == "ordered")
+        never = frame.head(1).assign(town=pd.Categorical(["Delft"], towns))
+    model = TMMDensity(steps=60, random_state=0).fit(frame)
+    given = never.assign(town=None) if make != "polars" else never.with_columns(town=pl.lit(None))
+    assert 4 in model.model_.categories
+    rare = np.exp(model.log_conditional(never, given)[0])
+    assert 1e-6 < rare < 0.1
+
+
+def test_a_category_that_fit_did_not_know_is_an_error():
+    frame, y = pandas_frame(town="str")
+    model = TMMClassifier(steps=20, random_state=0).fit(frame, y)
+    other = frame.head(3).assign(town=["Athens", None, "Essen"])
+    wanted = "column 'town', row 2: expected one of the categories 'Athens', .*, got 'Essen'"
+    for ask in (model.predict_proba, model.score_samples, model.impute):
+        with pytest.raises(ValueError, match=wanted):
+            ask(other)
+    model.set_params(unseen="missing")
+    holes = other.assign(town=["Athens", None, None])
+    np.testing.assert_array_equal(model.predict_proba(other), model.predict_proba(holes))
+    with pytest.raises(ValueError, match="unseen: expected 'error' or 'missing', got 'ignore'"):
+        model.set_params(unseen="ignore").predict(frame)
+    codes = np.column_stack([np.arange(40.0), np.arange(40) % 3])
+    numbered = TMMDensity(steps=5, categorical_features=[1]).fit(codes)
+    with pytest.raises(ValueError, match="row 0: expected .* '0', '1', '2', got '3'"):
+        numbered.score_samples([[1.0, 3.0]])

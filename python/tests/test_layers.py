@@ -11,6 +11,7 @@ LAYERS = [
     "labels",
     "dates",
     "columns",
+    "bounds",
     "files",
     "progress",
     "parameters",

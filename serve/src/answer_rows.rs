@@ -6,6 +6,7 @@ use serde::ser::{Serialize, Serializer};
 use sumout_data::cells::{Cell, Field, FieldKind, Value};
 use sumout_data::encode::Encoder;
 use sumout_data::model_files::{FARTHEST, TOO_FAR};
+use sumout_data::output::probability_name;
 
 /// Some rows of an answer; what was not asked for is not there.
 #[derive(Debug, Default)]
@@ -63,7 +64,7 @@ pub struct AnswerParts {
     pub values: bool,
     /// Their standard deviations.
     pub deviation: bool,
-    /// Probabilities of categories, in JSON only.
+    /// Probabilities of categories.
     pub probabilities: bool,
     /// How many sampled completions.
     pub draws: usize,
@@ -107,6 +108,17 @@ fn shown(encoder: &Encoder, column: usize, value: f32) -> Value<'_> {
             .map_or(Value::Missing, |name| Value::Text(name)),
         None => Value::Single(value),
     }
+}
+
+/// What the probabilities of a column are called: `p_sex=f`; nothing for a number.
+fn probability_names(encoder: &Encoder, column: usize) -> Vec<String> {
+    let count = encoder.values(column).unwrap_or(0);
+    let codes = || (0..count).map(|code| code.to_string()).collect();
+    let values = encoder.categories(column).map_or_else(codes, <[_]>::to_vec);
+    let names = values.iter();
+    names
+        .map(|value| probability_name(encoder.name(column), value))
+        .collect()
 }
 
 /// A number with no more digits than 32 bits have: 2.56, and not 2.559999942779541.
@@ -274,6 +286,10 @@ impl<'a> AnswerOf<'a> {
         if parts.deviation {
             columns().for_each(|(name, _)| add(format!("sd_{name}"), FieldKind::Single));
         }
+        if parts.probabilities {
+            let names = (0..encoder.width()).flat_map(|column| probability_names(encoder, column));
+            names.for_each(|name| add(name, FieldKind::Single));
+        }
         for draw in 1..=parts.draws {
             columns().for_each(|(name, kind)| add(format!("draw{draw}_{name}"), kind));
         }
@@ -298,8 +314,13 @@ impl<'a> AnswerOf<'a> {
         'a: 'b,
     {
         let deviation = block.deviation.iter().filter(|_| self.parts.deviation);
-        let numbers = block.values.iter().chain(deviation).chain(&block.draws);
-        let numbers = numbers.flat_map(|all| self.row(all, row));
+        let probabilities = block.probabilities.iter();
+        let probabilities = probabilities.flat_map(|all| self.probabilities(all, row));
+        let numbers = block.values.iter().chain(deviation);
+        let numbers = numbers
+            .flat_map(|all| self.row(all, row))
+            .chain(probabilities.flatten().flatten())
+            .chain(block.draws.iter().flat_map(|all| self.row(all, row)));
         let mut cells: Vec<Value<'b>> = numbers.map(|&x| Value::Single(x)).collect();
         let classes = self.classes;
         if let Some(scores) = &block.scores {

@@ -211,6 +211,14 @@ mod tests {
             written(BodyFormat::Lines, AnswerParts::default(), &likely, None),
             "{\"probabilities\":[null,[0.25,0.75],[1.0,0.0],[0.5,0.25,0.25]]}\n"
         );
+        let parts = AnswerParts {
+            probabilities: true,
+            ..AnswerParts::default()
+        };
+        insta::assert_snapshot!(written(BodyFormat::Csv, parts, &likely, None), @r"
+        p_sex=f,p_sex=m,p_coin=0,p_coin=1,p_kind=0,p_kind=1,p_kind=2
+        0.25,0.75,1,0,0.5,0.25,0.25
+        ");
         let draws = AnswerParts {
             draws: 1,
             ..AnswerParts::default()

@@ -1,6 +1,7 @@
 //! What endpoints share: the state of the service, the forms of an answer, and how a query is read.
 
 use crate::access::Access;
+use crate::arrivals::Arrivals;
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::Limits;
 use crate::log::Log;
@@ -33,6 +34,8 @@ pub struct App {
     pub log: Arc<Log>,
     /// Permits for streams.
     pub streams: Arc<Semaphore>,
+    /// Bodies that are arriving.
+    pub arrivals: Arc<Arrivals>,
 }
 
 /// How many rows an answer has, for the log.

@@ -1,5 +1,6 @@
 //! Bodies of requests as they arrive: whole, or piece by piece for a thread that reads rows; never too large or too slow.
 
+use crate::arrivals::{Arrivals, BodyKind};
 use crate::limits::Limits;
 use crate::problem::Problem;
 use axum::body::{Body, Bytes};
@@ -15,7 +16,12 @@ use tokio::sync::mpsc::{Receiver, Sender};
 const MAX_DRAINED: usize = 64 << 20;
 
 /// A whole body, if it is not too large and comes in time.
-pub async fn whole(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Problem> {
+pub async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Limits,
+    arrivals: &Arrivals,
+) -> Result<Bytes, Problem> {
     let most = limits.body();
     let large = || {
         Problem::large(format!(
@@ -29,7 +35,13 @@ pub async fn whole(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<B
         drain(body).await;
         return Err(large());
     }
-    match tokio::time::timeout(limits.pause(), axum::body::to_bytes(body, most)).await {
+    let arrival = arrivals.begin(BodyKind::Whole);
+    let in_time = tokio::time::timeout(limits.pause(), axum::body::to_bytes(body, most));
+    let read = tokio::select! {
+        read = in_time => read,
+        () = arrival.gives_way() => return Err(crowded()),
+    };
+    match read {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if error.to_string().contains("length limit") => Err(large()),
         Ok(Err(_)) => Err(Problem::bad("body: it ended before it was complete")),
@@ -42,11 +54,28 @@ fn slow(limit: Duration) -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, message)
 }
 
+fn crowded() -> Problem {
+    let message = "body: it came slowly while others waited for its place; try again in a moment";
+    Problem::new(StatusCode::REQUEST_TIMEOUT, message)
+}
+
 /// Hands a body to the thread that reads it, piece by piece.
-pub async fn pump(mut body: Body, to: Sender<Bytes>, limits: &Limits) -> Result<(), Problem> {
+pub async fn pump(
+    mut body: Body,
+    to: Sender<Bytes>,
+    limits: &Limits,
+    arrivals: &Arrivals,
+) -> Result<(), Problem> {
+    let arrival = arrivals.begin(BodyKind::Stream);
     let (start, mut total) = (Instant::now(), 0);
     loop {
-        let frame = match tokio::time::timeout(limits.pause(), body.frame()).await {
+        let in_time = tokio::time::timeout(limits.pause(), body.frame());
+        let read = tokio::select! {
+            read = in_time => read,
+            () = arrival.gives_way() => return Err(crowded()),
+        };
+        arrival.goes_on();
+        let frame = match read {
             Err(_) => return Err(slow(limits.pause())),
             Ok(None) => return Ok(()),
             Ok(Some(Err(_))) => return Err(Problem::bad("body: it ended before it was complete")),
@@ -69,6 +98,7 @@ pub async fn pump(mut body: Body, to: Sender<Bytes>, limits: &Limits) -> Result<
             drain(body).await; // the thread has found something wrong
             return Ok(());
         }
+        arrival.goes_on(); // it may have been the thread that took its time
     }
 }
 

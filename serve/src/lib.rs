@@ -16,6 +16,7 @@ pub mod limits;
 pub mod log;
 pub mod metrics;
 pub mod spool;
+pub mod arrivals;
 pub mod bodies;
 pub mod formats;
 pub mod answer_rows;
@@ -94,6 +95,7 @@ pub fn run(options: &ServeOptions, out: &mut impl Write, stop: fn() -> bool) -> 
         metrics,
         log: log.clone(),
         streams,
+        arrivals: Arc::default(),
     };
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(1, 4));
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -83,7 +83,11 @@ async fn pass(State(app): State<App>, request: Request, next: Next) -> Response 
     let checked = app.access.check(&method, request.uri(), request.headers());
     let mut response = match checked {
         Err(problem) => problem.into_response(),
-        Ok(()) if before >= app.limits.requests() as i64 && path != "/healthz" => {
+        Ok(())
+            if before >= app.limits.requests() as i64
+                && path != "/healthz"
+                && !app.arrivals.make_room(None) =>
+        {
             let message = format!(
                 "expected at most {} requests at once; try again in a moment",
                 app.limits.requests()

@@ -6,7 +6,7 @@ use sumout::Model;
 use sumout::model::Scaling;
 use sumout::structure::{Frame, OUTSIDE, Position, Tree};
 use sumout_data::encode::Encoder;
-use sumout_data::layout::Layout;
+use sumout_data::layout::{ImageShape, Layout};
 
 /// The number that is scaled to `z`: a whole one where 32 bits cannot tell, else with no more digits than they have.
 fn at(scaling: &Scaling, z: f32) -> f64 {
@@ -68,7 +68,8 @@ impl ModelSummary<'_> {
     }
 
     fn image(&self) -> Option<Value> {
-        let shape = self.layout.shape?;
+        let is_table = |shape: &ImageShape| shape.height == 1 && !self.layout.columns.is_empty();
+        let shape = self.layout.shape.filter(|shape| !is_table(shape))?; // a sequence is a table
         let range = [0.0, 1.0].map(|z| at(&self.model.scaling, z));
         Some(json!({
             "height": shape.height,

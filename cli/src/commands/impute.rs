@@ -13,8 +13,8 @@ use sumout::random::seed_at;
 use sumout::structure::Kind;
 use sumout_data::atomic_file::check_apart;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::layout::{Chunk, Keep, Layout};
-use sumout_data::output::{Output, OutputFormat, fields_of};
+use sumout_data::layout::{Chunk, ColumnKind, Keep, Layout};
+use sumout_data::output::{Output, OutputFormat, fields_of, probability_name};
 
 /// What holes are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,6 +53,10 @@ pub struct Args {
     /// file
     #[arg(long, value_name = "FILE")]
     variance: Option<String>,
+    /// Also write the probabilities of the categories of each cell that is filled in, given the
+    /// observed values, to this file: a column such as `p_colour=red` for each category
+    #[arg(long, value_name = "FILE")]
+    probabilities: Option<String>,
     #[command(flatten)]
     out: Drawn,
     #[command(flatten)]
@@ -61,7 +65,7 @@ pub struct Args {
 
 /// Fills chunk by chunk.
 pub fn run(args: &Args) -> Result<()> {
-    check_variance_file(args)?;
+    check_side_files(args)?;
     let inputs = [args.input.data.as_str(), args.input.labels_file()];
     let model = OpenModel::open(&args.model, &args.device, &args.out.out, &inputs)?;
     let class = model.class(args.class.as_ref())?;
@@ -75,6 +79,14 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         Keep::All
     };
+    let kinds = predictor.model().structure.row_kinds();
+    let has_categories = kinds
+        .iter()
+        .any(|kind| matches!(kind, Kind::Categorical(_)));
+    if args.probabilities.is_some() && !has_categories {
+        let sentence = "--probabilities: expected a model with categories, got numbers only";
+        return Err(user_error(sentence));
+    }
     let rows = if args.given_labels {
         args.input.open(predictor.model(), keep)?
     } else {
@@ -93,38 +105,42 @@ pub fn run(args: &Args) -> Result<()> {
     out.finish()
 }
 
-/// The file of variances must not be any other file.
-fn check_variance_file(args: &Args) -> Result<()> {
-    let Some(variance) = &args.variance else {
-        return Ok(());
-    };
-    if variance == "-" && args.out.out == "-" {
-        return Err(user_error(
-            "--variance -: --out uses standard output already; give one of them a file",
-        ));
-    }
+/// The files of variances and probabilities must not be any other file.
+fn check_side_files(args: &Args) -> Result<()> {
     let (data, labels) = (&args.input.data, args.input.labels_file());
     let model = args.model.to_string_lossy();
-    Ok(check_apart(
-        variance,
-        &[data, labels, &model, &args.out.out],
-    )?)
+    let mut others = vec![data, labels, &model, &args.out.out];
+    let variance = ("--variance", &args.variance);
+    for (flag, path) in [variance, ("--probabilities", &args.probabilities)] {
+        let Some(path) = path else { continue };
+        if path == "-" && others[3..].contains(&"-") {
+            return Err(user_error(format!(
+                "{flag} -: another output uses standard output already; give one of them a file"
+            )));
+        }
+        check_apart(path, &others)?;
+        others.push(path);
+    }
+    Ok(())
 }
 
-/// The output, and the file of variances if there is one.
+/// The output, and the files of variances and probabilities if there are any.
 struct FilledOutput {
     layout: Layout,
     cells: Vec<Cell>,
     out: Output,
     variances: Option<Output>,
+    probabilities: Option<Output>,
 }
 
 impl FilledOutput {
     fn create(args: &Args, format: OutputFormat, layout: &Layout) -> Result<Self> {
-        let variances = match &args.variance {
-            Some(path) => Some(create_variances(path, layout)?),
-            None => None,
+        let create = |path: &Option<String>, fields: fn(&Layout) -> Vec<Field>| {
+            path.as_ref()
+                .map(|path| create_side_file(path, fields(layout)))
         };
+        let variances = create(&args.variance, variance_fields).transpose()?;
+        let probabilities = create(&args.probabilities, probability_fields).transpose()?;
         let cells = cells_of(layout);
         let fields = cells.iter().map(|cell| cell.field.clone()).collect();
         Ok(Self {
@@ -132,6 +148,7 @@ impl FilledOutput {
             out: Output::create(&args.out.out, format, fields, layout.image())?,
             cells,
             variances,
+            probabilities,
         })
     }
 
@@ -146,20 +163,42 @@ impl FilledOutput {
         if let Some(out) = &mut self.variances {
             out.numbers(&filled.variances)?;
         }
+        if let Some(out) = &mut self.probabilities {
+            out.numbers(&filled.probabilities)?;
+        }
         Ok(())
     }
 
     fn finish(self) -> Result<()> {
         self.variances.map_or(Ok(()), Output::finish)?;
+        self.probabilities.map_or(Ok(()), Output::finish)?;
         Ok(self.out.finish()?)
     }
 }
 
-/// The file of variances: one number for each number of a row; empty where nothing was filled in.
-fn create_variances(path: &str, layout: &Layout) -> Result<Output> {
-    let number = |field: Field| Field::new(field.name, FieldKind::Single);
-    let fields = fields_of(layout).into_iter().map(number).collect();
+/// A file of numbers about the cells that were filled in; empty where nothing was.
+fn create_side_file(path: &str, fields: Vec<Field>) -> Result<Output> {
     Ok(Output::create(path, OutputFormat::of(path)?, fields, None)?)
+}
+
+/// One number for each number of a row.
+fn variance_fields(layout: &Layout) -> Vec<Field> {
+    let number = |field: Field| Field::new(field.name, FieldKind::Single);
+    fields_of(layout).into_iter().map(number).collect()
+}
+
+/// One number for each category of each column.
+fn probability_fields(layout: &Layout) -> Vec<Field> {
+    let mut fields = Vec::new();
+    for column in &layout.columns {
+        if let ColumnKind::Categorical(names) = &column.kind {
+            let names = names
+                .iter()
+                .map(|name| probability_name(&column.name, name));
+            fields.extend(names.map(|name| Field::new(name, FieldKind::Single)));
+        }
+    }
+    fields
 }
 
 /// A column of the output.
@@ -229,10 +268,11 @@ fn in_decimals(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(number.into())
 }
 
-/// Rows without holes, and the variance of each number that was filled in, NaN for the rest.
+/// Rows without holes, and what is known of each cell that was filled in, NaN for the rest.
 struct Filled {
-    values: Vec<f32>,
-    variances: Vec<f32>,
+    values: Vec<f32>,        // (n, width)
+    variances: Vec<f32>,     // (n, width)
+    probabilities: Vec<f32>, // (n, categories of all columns)
 }
 
 fn fill(
@@ -245,7 +285,12 @@ fn fill(
     let variances = if args.variance.is_some() {
         variances(predictor, rows, class)?
     } else {
-        vec![f32::NAN; rows.len()]
+        Vec::new()
+    };
+    let probabilities = if args.probabilities.is_some() {
+        probabilities(predictor, rows, class)?
+    } else {
+        Vec::new()
     };
     let rows = predictor.model().rows(rows)?;
     let values = match args.how {
@@ -253,8 +298,33 @@ fn fill(
         FillWith::Mode => predictor.impute_mode(rows, class)?,
         FillWith::Sample => predictor.sample_given(rows, class, seed_at(args.out.seed, first))?,
     };
-    let values = values.into_vec();
-    Ok(Filled { values, variances })
+    Ok(Filled {
+        values: values.into_vec(),
+        variances,
+        probabilities,
+    })
+}
+
+/// P(x_m = v given x_o) of every category side by side.
+fn probabilities(
+    predictor: &mut Predictor,
+    rows: &[f32],
+    class: Option<usize>,
+) -> Result<Vec<f32>> {
+    let kinds = predictor.model().structure.row_kinds();
+    let is_category = |column: &usize| matches!(kinds[*column], Kind::Categorical(_));
+    let columns: Vec<usize> = (0..kinds.len()).filter(is_category).collect();
+    let asked = predictor.model().rows(rows)?;
+    let parts = predictor.impute_probabilities(asked, &columns, class)?;
+    let mut all = Vec::new();
+    for (row, cells) in rows.chunks_exact(kinds.len()).enumerate() {
+        for (part, &column) in parts.iter().zip(&columns) {
+            let seen = !cells[column].is_nan();
+            let shown = |&p: &f32| if seen { f32::NAN } else { p };
+            all.extend(part.row(row).iter().map(shown));
+        }
+    }
+    Ok(all)
 }
 
 /// Var[x_m given x_o] of numbers; a category has none.
@@ -284,8 +354,9 @@ fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Resul
     let classes = predictor.model().structure.classes;
     let width = predictor.model().structure.width();
     let mut filled = Filled {
-        values: chunk.values.clone(),
-        variances: chunk.values.clone(),
+        values: Vec::new(),
+        variances: Vec::new(),
+        probabilities: Vec::new(),
     };
     for label in -1..classes as i64 {
         let rows: Vec<usize> = (0..labels.len())
@@ -298,12 +369,22 @@ fn fill_by_label(args: &Args, predictor: &mut Predictor, chunk: &Chunk) -> Resul
             .collect();
         let first = chunk.first + (label + 1) as usize; // a seed per class; a chunk has more rows than classes
         let answers = fill(args, predictor, &values, usize::try_from(label).ok(), first)?;
-        for (i, &row) in rows.iter().enumerate() {
-            filled.values[row * width..][..width]
-                .copy_from_slice(&answers.values[i * width..][..width]);
-            filled.variances[row * width..][..width]
-                .copy_from_slice(&answers.variances[i * width..][..width]);
-        }
+        let n = labels.len();
+        put_back(&answers.values, &rows, n, &mut filled.values);
+        put_back(&answers.variances, &rows, n, &mut filled.variances);
+        put_back(&answers.probabilities, &rows, n, &mut filled.probabilities);
     }
     Ok(filled)
+}
+
+/// Copies the numbers of some rows to their places among n rows.
+fn put_back(numbers: &[f32], rows: &[usize], n: usize, to: &mut Vec<f32>) {
+    if numbers.is_empty() {
+        return;
+    }
+    let stride = numbers.len() / rows.len();
+    to.resize(n * stride, f32::NAN);
+    for (numbers, &row) in numbers.chunks_exact(stride).zip(rows) {
+        to[row * stride..][..stride].copy_from_slice(numbers);
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use sumout::Model;
+use sumout::model::ColumnRange;
 use sumout::recipes::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
 use sumout_data::layout::some_of;
@@ -93,6 +94,11 @@ fn describe_column(model: &Model, column: usize, kind: &Kind) -> String {
     match (kind, model.about.categories.get(column)) {
         (_, Some(names)) if !names.is_empty() => one_line(&some_of(names)),
         (Kind::Gaussian, _) => {
+            let range = model.scaling.range_of(column);
+            if range != ColumnRange::default() {
+                let median = range.from_model(model.scaling.invert(column, 0.0).into());
+                return format!("{}, around {median}", range.describe());
+            }
             let mean = model.scaling.invert(column, 0.0);
             let unit = 1.0 / model.scaling.scale_of(column);
             format!("numbers around {mean} ± {unit}")

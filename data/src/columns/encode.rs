@@ -20,6 +20,7 @@ use crate::rows::layout::{
 };
 use crate::rows::notation::notations_of;
 use std::collections::{HashMap, HashSet};
+use sumout::model::ColumnRange;
 use sumout::structure::Kind;
 
 /// A cell of text takes about this many times the memory of a number.
@@ -67,6 +68,8 @@ pub struct Encoder {
     missing: MissingTexts,
     /// For every column and then the target, whether words such as NA are missing.
     default_na: Vec<bool>,
+    /// What the numbers of each column can be, or empty.
+    ranges: Vec<ColumnRange>,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
 }
@@ -88,6 +91,7 @@ impl Encoder {
             target: layout.target.clone().unwrap_or("target".to_owned()),
             missing: MissingTexts::and(&layout.na),
             default_na: default_na(layout),
+            ranges: layout.ranges.clone(),
             named: !layout.columns.is_empty(),
         }
     }
@@ -152,7 +156,7 @@ impl Encoder {
             return Ok(f32::NAN);
         }
         let value = match &self.takes[column] {
-            Takes::Number => number(cell),
+            Takes::Number => number(cell).and_then(|x| self.inside(column, x)),
             Takes::Code(last) => code(cell, *last),
             Takes::Name(names) => match names.code(cell) {
                 Some(code) => Ok(code as f32),
@@ -160,6 +164,21 @@ impl Encoder {
             },
         };
         value.map_err(|error| error.in_column(&self.names[column]))
+    }
+
+    /// A number that the column can hold.
+    fn inside(&self, column: usize, x: f32) -> Result<f32> {
+        match self.ranges.get(column) {
+            Some(range) if !range.contains(x) => {
+                let expected = range.describe();
+                Err(Error::unexpected(
+                    ErrorKind::OutOfBounds,
+                    expected,
+                    x.to_string(),
+                ))
+            }
+            _ => Ok(x),
+        }
     }
 
     /// A cell as it was written, missing if it stands for a hole, as NA does; the target comes after all columns.

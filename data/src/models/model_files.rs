@@ -93,6 +93,7 @@ pub fn layout_of(model: &Model) -> Layout {
         target: about.training.get(TARGET),
         na: about.training.get(NA).unwrap_or_default(),
         no_default_na: about.training.get(NO_DEFAULT_NA).unwrap_or_default(),
+        ranges: model.scaling.ranges.clone(),
         ..Layout::default()
     }
 }

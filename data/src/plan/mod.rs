@@ -1,7 +1,7 @@
 //! What is to be trained: a preset, a TOML file, or what suits the data.
 //!
 //! ```toml
-//! preset = "mnist-ht"        # or [image], or [columns], or none of them: what suits the data
+//! preset = "mnist-ht"        # or [image], [columns], [sequence], or none of them: what suits the data
 //!
 //! [image]                    # patch, frame, grid_shift, components, leaf_sharing, kind as the engine's ImageSpec
 //! components = 32
@@ -14,6 +14,15 @@
 //! components = 16
 //! channels = [32, 64]        # of each level; the last serves all above
 //! groups = [["height", "weight"], ["age"]]     # without it the order is learned
+//!
+//! [sequence]                 # columns are steps in time, in their order; may come many times too
+//! channels = 1               # numbers in a step
+//! patch = 1                  # steps in a leaf
+//! components = 24
+//! [[sequence.levels]]
+//! window = 2
+//! channels = 32
+//! sharing = "shared"
 //!
 //! [settings]                 # the engine's Settings; what is left out is the preset's, or what suits the data
 //! steps = 2000
@@ -35,8 +44,9 @@ use std::marker::PhantomData;
 use std::path::Path;
 use sumout::Settings;
 use sumout::model::Scaling;
+use sumout::recipes::sequences::SequenceShape;
 use sumout::recipes::tables::{ColumnPlan, settings, standardise};
-use sumout::recipes::{PRESETS, Preset, images, preset};
+use sumout::recipes::{PRESETS, Preset, images, preset, sequences};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 
 /// A TOML file.
@@ -48,6 +58,8 @@ pub struct Plan {
     image: Vec<ImageTable>,
     #[serde(deserialize_with = "one_or_more")]
     columns: Vec<ColumnTable>,
+    #[serde(deserialize_with = "one_or_more")]
+    sequence: Vec<SequenceTable>,
     settings: toml::Table,
     #[serde(skip)]
     name: String,
@@ -96,6 +108,23 @@ struct ColumnTable {
     channels: Option<Vec<usize>>,
     window: Option<usize>,
     groups: Option<Vec<Vec<String>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SequenceTable {
+    channels: Option<usize>,
+    patch: Option<usize>,
+    components: Option<usize>,
+    levels: Option<Vec<SequenceLevel>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SequenceLevel {
+    window: usize,
+    channels: usize,
+    sharing: Sharing,
 }
 
 /// `[name]` or several `[[name]]`.
@@ -169,9 +198,10 @@ impl Plan {
             plan.preset.is_some(),
             !plan.image.is_empty(),
             !plan.columns.is_empty(),
+            !plan.sequence.is_empty(),
         ];
         if structures.iter().filter(|&&there| there).count() > 1 {
-            let expected = "one of preset, [image] and [columns]";
+            let expected = "one of preset, [image], [columns] and [sequence]";
             return Err(Error::expected(ErrorKind::Plan, expected, "more").in_file(name));
         }
         Ok(Self {
@@ -182,7 +212,8 @@ impl Plan {
 
     /// Whether it leaves the structure to the data.
     pub fn is_open(&self) -> bool {
-        self.preset.is_none() && self.image.is_empty() && self.columns.is_empty()
+        let is_empty = self.columns.is_empty() && self.sequence.is_empty();
+        self.preset.is_none() && self.image.is_empty() && is_empty
     }
 
     /// The settings that it changes, which are numbers.
@@ -214,6 +245,9 @@ impl Plan {
                 scaling: images::scaling(&table.values),
                 ..preset(name)?
             });
+        }
+        if !self.sequence.is_empty() {
+            return self.sequences(table, classes);
         }
         if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
             let mut specs = vec![
@@ -254,6 +288,29 @@ impl Plan {
             structure,
             settings: settings(&kinds, &table.values),
             scaling: standardise(&kinds, &table.values),
+        })
+    }
+
+    /// Trees over the columns as steps in time.
+    fn sequences(&self, table: &Table, classes: usize) -> Result<Preset> {
+        let kinds = table_checks::kinds(&table.layout);
+        if let Some(column) = kinds.iter().position(|kind| *kind != Kind::Gaussian) {
+            let error = self.mismatch("numbers, as [sequence] says".to_owned(), "categories");
+            return Err(error.in_column(&table.layout.name(column)));
+        }
+        let width = table.layout.width;
+        let specs = self.sequence.iter().map(|sequence| sequence.spec(width));
+        let specs: Option<Vec<ImageSpec>> = specs.collect();
+        let Some(specs) = specs else {
+            let expected = "columns for whole steps of [sequence] channels".to_owned();
+            return Err(self.mismatch(expected, format!("{width} columns")));
+        };
+        let structure = Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
+        let first = specs.into_iter().next().unwrap_or(ImageSpec::new(1, width));
+        let preset = sequences::preset(first, &table.values, classes);
+        Ok(Preset {
+            structure,
+            ..preset.map_err(|error| self.wrong(error))?
         })
     }
 
@@ -329,6 +386,29 @@ impl ImageTable {
             side(spec.frame.1, spec.grid_shift.1, spec.patch.1),
         );
         spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
+    }
+}
+
+impl SequenceTable {
+    /// For rows of this many columns, if they are whole steps.
+    fn spec(&self, width: usize) -> Option<ImageSpec> {
+        let channels = self.channels.unwrap_or(1);
+        let length = width
+            .checked_div(channels)
+            .filter(|n| n * channels == width)?;
+        let mut spec = sequences::spec(SequenceShape { length, channels });
+        spec.patch.1 = self.patch.unwrap_or(spec.patch.1);
+        spec.components = self.components.unwrap_or(spec.components);
+        let level = |l: &SequenceLevel| LevelSpec {
+            window: (1, l.window),
+            channels: l.channels,
+            sharing: l.sharing,
+        };
+        spec.levels = match &self.levels {
+            Some(levels) => levels.iter().map(level).collect(),
+            None => sequences::levels(length.div_ceil(spec.patch.1.max(1))),
+        };
+        Some(spec)
     }
 }
 
@@ -461,6 +541,33 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_steps_in_time() {
+        let parsed = |text: &str| Plan::parse(text, "p.toml").unwrap();
+        let preset = parsed("[sequence]\ncomponents = 3")
+            .for_data(&columns())
+            .unwrap();
+        let structure = &preset.structure;
+        let frame = structure.frame.unwrap();
+        assert_eq!((frame.height, frame.width, structure.width()), (1, 3, 3));
+        let tree = &structure.trees[0];
+        assert_eq!(
+            (tree.positions.len(), tree.families.len(), tree.levels.len()),
+            (3, 1, 2)
+        );
+        let text = "[[sequence]]\npatch = 2\n[[sequence.levels]]\nwindow = 2\nchannels = 5\n\
+                    sharing = \"own\"\n[[sequence]]\nchannels = 1";
+        let trees = parsed(text).for_data(&columns()).unwrap().structure.trees;
+        assert_eq!(
+            (
+                trees.len(),
+                trees[0].positions.len(),
+                trees[0].top_channels()
+            ),
+            (2, 2, 5)
+        );
+    }
+
+    #[test]
     fn several_trees_stand_side_by_side() {
         let trees = |text: &str, table: &Table| {
             let structure = Plan::parse(text, "p.toml")
@@ -503,6 +610,9 @@ mod tests {
             "[image]",
             "[columns]\ngroups = [[\"d\"]]",
             "[columns]\ngroups = [[\"a\"]]",
+            "[sequence]\nchannels = 2",
+            "[sequence]\nlevels = []",
+            "[sequence]\n[columns]",
         ];
         let others = [
             "columns = 7",

@@ -7,6 +7,7 @@ use crate::rows::findings::Finding;
 use crate::rows::notation::Notation;
 use serde::Deserialize;
 use std::fmt;
+use sumout::model::ColumnRange;
 
 /// Rows × columns × channels of an image. A row of data holds its numbers in that order, channels fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub struct Layout {
     pub na: Vec<String>,
     /// Where words such as NA are not missing.
     pub no_default_na: NoDefaultNa,
+    /// What the numbers of each column can be; empty where any number will do.
+    pub ranges: Vec<ColumnRange>,
     /// What is worth a warning.
     pub findings: Vec<Finding>,
 }

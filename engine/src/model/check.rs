@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::layers::leaf::{Coordinate, Family, values_of};
 use crate::layers::mixing::Mixing;
 use crate::model::tensor_file::wrong;
-use crate::model::{About, Model};
+use crate::model::{About, ColumnRange, Model};
 use crate::structure::{ClassRows, Kind, Structure};
 
 /// log σ of a leaf lies within ± this, where σ and 1/σ are numbers of f32.
@@ -16,6 +16,22 @@ pub fn check(model: &Model) -> Result<()> {
     let (structure, weights) = (&model.structure, &model.weights);
     structure.check()?;
     model.scaling.check(structure.width()).map_err(wrong)?;
+    if structure.frame.is_some() && !model.scaling.ranges.is_empty() {
+        return Err(wrong("bounds: expected a table, got images"));
+    }
+    for (column, (range, &kind)) in model
+        .scaling
+        .ranges
+        .iter()
+        .zip(&structure.row_kinds())
+        .enumerate()
+    {
+        if *range != ColumnRange::default() && kind != Kind::Gaussian {
+            return Err(wrong(format!(
+                "bounds: column {column} is {kind:?}, expected numbers"
+            )));
+        }
+    }
     check_prior(&model.log_prior, structure.classes)?;
     check_about(&model.about, structure)?;
     let shape = [1, structure.classes, structure.root_channels()];

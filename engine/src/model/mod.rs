@@ -1,5 +1,6 @@
 //! A model: blueprint, learned numbers, class prior, and how rows of data become numbers of the frame.
 
+pub(crate) mod column_range;
 pub(crate) mod tensor_file;
 pub(crate) mod check;
 pub(crate) mod model_file;
@@ -11,19 +12,25 @@ use crate::layers::weights::Weights;
 use crate::matrix::Rows;
 use crate::rows::batch::Batch;
 use crate::structure::{ClassRows, Kind, OUTSIDE, Structure};
+pub use column_range::ColumnRange;
+use column_range::check_ranges;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a number of the data becomes a number of the model: `z = (x − offset) · scale`. Densities are reported in the
-/// units of the data: `log p(x) = log p(z) + log scale`.
+/// How a number of the data becomes a number of the model: `z = (w(x) − offset) · scale`, where w is the identity for a
+/// column without bounds. Densities are reported in the units of the data: `log p(x) = log p(z) + log scale + log w'(x)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
     /// One for each column, or a single one for all.
     pub offset: Vec<f32>,
     /// As many; positive.
     pub scale: Vec<f32>,
+    /// What the numbers of each column can be, which gives w; empty where any column can hold any number. Training
+    /// takes rows to which w was applied already ([`Fit`](crate::recipes::Fit) does so).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<ColumnRange>,
 }
 
 impl Default for Scaling {
@@ -38,6 +45,7 @@ impl Scaling {
         Self {
             offset: vec![offset],
             scale: vec![scale],
+            ranges: Vec::new(),
         }
     }
 
@@ -52,13 +60,18 @@ impl Scaling {
         (at(&self.offset), at(&self.scale))
     }
 
-    /// Data to model.
+    /// What the numbers of a column can be.
+    pub fn range_of(&self, column: usize) -> ColumnRange {
+        self.ranges.get(column).copied().unwrap_or_default()
+    }
+
+    /// w(x) to model.
     pub fn apply(&self, column: usize, x: f32) -> f32 {
         let (offset, scale) = self.of(column);
         scaled(x, offset, scale)
     }
 
-    /// Model to data.
+    /// Model to w(x).
     pub fn invert(&self, column: usize, z: f32) -> f32 {
         let (offset, scale) = self.of(column);
         z / scale + offset
@@ -71,6 +84,7 @@ impl Scaling {
 
     /// Checks lengths and signs against a row's width.
     pub fn check(&self, width: usize) -> Result<()> {
+        check_ranges(&self.ranges, width)?;
         for (what, values) in [
             ("scaling offsets", &self.offset),
             ("scaling factors", &self.scale),

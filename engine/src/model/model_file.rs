@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! log_prior              (K) f64                 log P(y)
-//! scaling.offset, .scale (1) or (width)          z = (x − offset) · scale
+//! scaling.offset, .scale (1) or (width)          z = (w(x) − offset) · scale; w is in `column_range.rs`
 //! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis
 //! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis
 //! tree0.leaves.mean      (coordinates, M)        Gaussian coordinates, family after family; log_sigma likewise
@@ -31,7 +31,7 @@ use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::model::check::check;
 use crate::model::tensor_file::{self, Tensor, Tensors, wrong};
-use crate::model::{About, Model, Scaling};
+use crate::model::{About, ColumnRange, Model, Scaling};
 use crate::structure::{Kind, Structure, Tree};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -63,6 +63,8 @@ struct Header {
     version: u32,
     structure: Structure,
     about: About,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ranges: Vec<ColumnRange>,
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -150,6 +152,7 @@ fn write(
         version: VERSION,
         structure: model.structure.clone(),
         about: model.about.clone(),
+        ranges: model.scaling.ranges.clone(),
         state,
     };
     let text = serde_json::to_string(&header).map_err(wrong)?;
@@ -250,6 +253,7 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
     let Header {
         structure,
         about,
+        ranges,
         state,
         ..
     } = parse_header(&tensors.text)?;
@@ -272,6 +276,7 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
     let scaling = Scaling {
         offset: tensors.floats("scaling.offset", None)?,
         scale: tensors.floats("scaling.scale", None)?,
+        ranges,
     };
     if let Some((name, _)) = tensors
         .left()

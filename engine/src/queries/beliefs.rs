@@ -4,8 +4,32 @@
 use crate::arithmetic::math::argmax;
 use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::Density;
+use crate::model::ColumnRange;
+use crate::model::column_range::Moments;
 use crate::queries::predictor::Columns;
 use crate::structure::Kind;
+
+/// A column, and where its values start in [`Beliefs::probability`].
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub column: usize,
+    pub first: usize,
+}
+
+/// A column with bounds: its moments are summed in the units of the data.
+pub(super) struct Bounds {
+    pub range: ColumnRange,
+    pub offset: f64,
+    pub factor: f64,
+}
+
+impl Bounds {
+    /// Those of the data where a number of the model is normal.
+    fn moments(&self, mean: f64, sigma: f64) -> Moments {
+        let mean = mean * self.factor + self.offset;
+        self.range.moments(mean, sigma * self.factor)
+    }
+}
 
 /// What is known of the numbers of one row.
 #[derive(Default)]
@@ -37,15 +61,28 @@ impl Beliefs {
 
     /// Adds one coordinate with the responsibilities of its components. Means and spreads are merged pairwise (Chan,
     /// Golub, LeVeque 1979), which does not cancel.
-    pub(super) fn add(&mut self, column: usize, first: usize, density: &Density, flow: &[f64]) {
+    pub(super) fn add(
+        &mut self,
+        Place { column, first }: Place,
+        density: &Density,
+        flow: &[f64],
+        bounds: Option<&Bounds>,
+    ) {
         match density {
             Density::Gaussian { mean, sigma, .. } => {
                 for (d, &f) in flow.iter().enumerate().filter(|(_, f)| **f > 0.0) {
+                    let Moments { mean, variance } = match bounds {
+                        Some(bounds) => bounds.moments(mean[d], sigma[d]),
+                        None => Moments {
+                            mean: mean[d],
+                            variance: sigma[d] * sigma[d],
+                        },
+                    };
                     let before = self.weight[column];
                     self.weight[column] += f;
-                    let (part, apart) = (f / self.weight[column], mean[d] - self.mean[column]);
+                    let (part, apart) = (f / self.weight[column], mean - self.mean[column]);
                     self.mean[column] += part * apart;
-                    self.spread[column] += f * sigma[d] * sigma[d] + part * before * apart * apart;
+                    self.spread[column] += f * variance + part * before * apart * apart;
                 }
             }
             Density::Discrete { prob, .. } => {
@@ -59,8 +96,8 @@ impl Beliefs {
         }
     }
 
-    /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model; NaN where nothing
-    /// is possible.
+    /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model, or of the data for
+    /// a column with bounds; NaN where nothing is possible.
     pub(super) fn moments(&self, column: usize, kind: Kind, values: &[f64]) -> (f64, f64) {
         let total = if kind == Kind::Gaussian {
             self.weight[column]

@@ -28,7 +28,8 @@ use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::beliefs::{Beliefs, first_values};
+use crate::queries::beliefs::{Beliefs, Bounds, Place, first_values};
+use crate::queries::distinct_rows::DistinctRows;
 use crate::queries::predictor::{Pass, Predictor};
 use crate::structure::{OUTSIDE, Tree};
 use rayon::prelude::*;
@@ -76,6 +77,7 @@ pub struct Imputed {
 struct Flows<'a> {
     predictor: &'a Predictor,
     exact: Vec<Option<Vec<Vec<f64>>>>, // (B), by tree: (N, M), for rows that underflow spoilt
+    bounds: Vec<Option<Bounds>>,       // (width)
 }
 
 impl Flows<'_> {
@@ -131,7 +133,12 @@ impl Flows<'_> {
                         self.of(t, i, b, flow);
                     }
                     let density = &leaves[t][position.family as usize].densities[s];
-                    beliefs.add(column as usize, first[column as usize], density, flow);
+                    let column = column as usize;
+                    let place = Place {
+                        column,
+                        first: first[column],
+                    };
+                    beliefs.add(place, density, flow, self.bounds[column].as_ref());
                 }
             }
         }
@@ -168,9 +175,11 @@ impl Predictor {
             .enumerate()
             .map_init(LogValues::default, exact)
             .collect();
+        let bounds = (0..this.columns.kinds.len()).map(|column| this.bounds(column));
         Ok(Flows {
             predictor: this,
             exact,
+            bounds: bounds.collect(),
         })
     }
 
@@ -213,10 +222,18 @@ impl Predictor {
 
     /// Fills holes with the exact mean given what is observed, and says how sure it is.
     ///
+    /// The mean of a column with one bound is that of a mixture of log-normals, exactly; with two bounds it is a numeric
+    /// integral of six digits. It is rounded where the column is whole.
+    ///
     /// A hole stays NaN only where the model gives what is observed probability zero.
     pub fn impute_mean(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Imputed> {
         let width = self.model.structure.width();
-        let scale: Vec<(f64, f64)> = (0..width).map(|column| self.units(column)).collect();
+        let units = |column: usize| match self.bounds(column) {
+            Some(_) => (0.0, 1.0), // beliefs are in the units of the data
+            None => self.units(column),
+        };
+        let scale: Vec<(f64, f64)> = (0..width).map(units).collect();
+        let ranges = self.model.scaling.ranges.clone();
         let kinds = self.columns.kinds.clone();
         let first = first_values(&self.columns);
         let both = self.complete(rows, class, 2 * width, |row, beliefs, to| {
@@ -229,7 +246,9 @@ impl Predictor {
                 let values = &beliefs.probability[first[column]..first[column + 1]];
                 let (z, z_variance) = beliefs.moments(column, kinds[column], values);
                 let (offset, factor) = scale[column];
-                mean[column] = (z * factor + offset) as f32;
+                let x = z * factor + offset;
+                let range = ranges.get(column);
+                mean[column] = range.map_or(x as f32, |range| range.tidy(x));
                 variance[column] = (z_variance * factor * factor) as f32;
             }
         })?;
@@ -300,6 +319,17 @@ impl Predictor {
         Ok(split)
     }
 
+    /// The bounds of a column, if it has any.
+    fn bounds(&self, column: usize) -> Option<Bounds> {
+        let range = self.model.scaling.range_of(column);
+        let (offset, factor) = self.units(column);
+        range.is_bounded().then_some(Bounds {
+            range,
+            offset,
+            factor,
+        })
+    }
+
     /// Offset and factor from the model's units back to those of a column; (0, 1) for a discrete one.
     pub(crate) fn units(&self, column: usize) -> (f64, f64) {
         match values_of(self.columns.kinds[column]) {
@@ -332,7 +362,8 @@ impl Predictor {
             .chunks(piece * width)
             .zip(all.chunks_mut(piece * stride.max(1)))
         {
-            let flows = self.flows(rows, class)?;
+            let distinct = DistinctRows::new(rows, width);
+            let flows = self.flows(&distinct.values, class)?;
             let by_row = out
                 .par_chunks_mut(stride)
                 .zip(rows.par_chunks(width))
@@ -340,7 +371,7 @@ impl Predictor {
             by_row.for_each_init(
                 <(Beliefs, Vec<f64>)>::default,
                 |(beliefs, flow), (b, (out, row))| {
-                    flows.beliefs(b, row, &first, beliefs, flow);
+                    flows.beliefs(distinct.of_row[b], row, &first, beliefs, flow);
                     report(row, beliefs, out);
                 },
             );

@@ -174,9 +174,11 @@ impl Predictor {
         }
     }
 
-    /// Adds the logarithm of the scale of every observed number, which turns densities of the model into those of data.
+    /// Adds the logarithm of the scale of every observed number, and of the slope of w where it has bounds, which turns
+    /// densities of the model into those of data.
     pub(crate) fn add_units(&self, rows: &[f32], shift: (isize, isize), scores: &mut [f64]) {
-        if self.columns.log_scale.iter().all(|&log| log == 0.0) {
+        let ranges = &self.model.scaling.ranges;
+        if self.columns.log_scale.iter().all(|&log| log == 0.0) && ranges.is_empty() {
             return;
         }
         let places = self.model.structure.placement(shift);
@@ -190,7 +192,9 @@ impl Predictor {
             .zip(rows.par_chunks(scales.len()));
         by_row.for_each(|(scores, row)| {
             let seen = row.iter().zip(&scales).filter(|(x, _)| !x.is_nan());
-            let sum: f64 = seen.map(|(_, log)| log).sum();
+            let mut sum: f64 = seen.map(|(_, log)| log).sum();
+            let bounded = row.iter().zip(ranges).filter(|(x, _)| !x.is_nan());
+            sum += bounded.map(|(x, range)| range.log_slope(*x)).sum::<f64>();
             scores.iter_mut().for_each(|score| *score += sum);
         });
     }

@@ -6,6 +6,7 @@ mod predictor;
 mod likelihoods;
 mod scores;
 mod ensemble;
+mod distinct_rows;
 mod beliefs;
 mod impute;
 mod most_likely;

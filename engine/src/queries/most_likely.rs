@@ -30,7 +30,8 @@ use rayon::prelude::*;
 impl Predictor {
     /// Fills the holes of each row with their values in the most likely joint assignment of class (unless given), tree,
     /// hidden variables and missing numbers. That is exact for the joint with the hidden variables, and not the same as
-    /// the most likely missing numbers alone. What is observed is kept as it is.
+    /// the most likely missing numbers alone. What is observed is kept as it is. A column with bounds gets the number
+    /// whose w is the most likely ([`ColumnRange`](crate::model::ColumnRange)).
     pub fn impute_mode(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Matrix<f32>> {
         self.check_rows(rows)?;
         self.check_class(class)?;
@@ -124,8 +125,8 @@ impl Predictor {
             {
                 let column = self.columns.of_place[input as usize];
                 if column != OUTSIDE && row[column as usize].is_nan() {
-                    let (offset, factor) = self.units(column as usize);
-                    row[column as usize] = (value(table, s, d as usize) * factor + offset) as f32;
+                    let z = value(table, s, d as usize);
+                    row[column as usize] = self.to_data(column as usize, z);
                 }
             }
         }

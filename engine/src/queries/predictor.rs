@@ -39,6 +39,7 @@ use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::weights::Prepared;
 use crate::matrix::Rows;
+use crate::model::column_range::{check_inside, to_model};
 use crate::model::{Model, check_rows};
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
@@ -118,6 +119,14 @@ pub fn shifts(radius: usize) -> Vec<(isize, isize)> {
     (-radius..=radius)
         .flat_map(|down| (-radius..=radius).map(move |right| (down, right)))
         .collect()
+}
+
+/// Lays rows of data in the frame.
+fn lay(model: &Model, rows: &[f32], shift: (isize, isize), batch: &mut Batch) {
+    match to_model(&model.scaling.ranges, rows) {
+        Some(rows) => model.fill(&rows, shift, batch),
+        None => model.fill(rows, shift, batch),
+    }
 }
 
 impl Predictor {
@@ -232,7 +241,7 @@ impl Predictor {
 
     /// Puts rows on the GPU and queues their pass.
     fn queue_ahead(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<()> {
-        self.model.fill(rows, shift, &mut self.ahead);
+        lay(&self.model, rows, shift, &mut self.ahead);
         let Some(gpu) = &mut self.gpu else {
             return Ok(());
         };
@@ -246,7 +255,7 @@ impl Predictor {
             return Ok(());
         };
         if !next.is_empty() {
-            self.model.fill(next, shift, &mut self.ahead);
+            lay(&self.model, next, shift, &mut self.ahead);
             gpu.load(&self.ahead)?;
         }
         let scores = gpu.scores()?;
@@ -282,7 +291,19 @@ impl Predictor {
 
     /// How many rows there are, or what is wrong with them.
     pub(crate) fn check_rows(&self, rows: Rows<'_>) -> Result<usize> {
-        check_rows(&self.model.structure, rows)
+        let count = check_rows(&self.model.structure, rows)?;
+        check_inside(&self.model.scaling.ranges, rows.as_slice())?;
+        Ok(count)
+    }
+
+    /// A number of the model, before it is scaled back, in the units of a column.
+    pub(crate) fn to_data(&self, column: usize, z: f64) -> f32 {
+        let (offset, factor) = self.units(column);
+        let w = z * factor + offset;
+        match self.model.scaling.ranges.get(column) {
+            Some(range) => range.from_model(w),
+            None => w as f32,
+        }
     }
 
     /// Rows of one piece: some hundreds, fewer where one row needs much memory; whole words of samples.
@@ -316,7 +337,7 @@ impl Predictor {
 
     /// Lays rows in the frame.
     pub(crate) fn load(&mut self, rows: &[f32], shift: (isize, isize)) {
-        self.model.fill(rows, shift, &mut self.batch);
+        lay(&self.model, rows, shift, &mut self.batch);
     }
 
     /// What a downward question starts from after an upward pass, (B, K): P(y|x_o), or one class.

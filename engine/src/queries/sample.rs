@@ -31,6 +31,7 @@ use crate::circuit::log_space::{
 };
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
+use crate::queries::distinct_rows::DistinctRows;
 use crate::queries::predictor::{Pass, Predictor};
 use crate::random::{Purpose, Stream};
 use rayon::prelude::*;
@@ -54,6 +55,9 @@ pub(super) enum Evidence<'a> {
     /// The same in log space.
     Logs(&'a LogCircuit, &'a LogValues),
 }
+
+/// Equal rows, each with its place in the piece.
+type EqualRows<'a> = Vec<(usize, &'a mut [f32])>;
 
 /// exp of logs, less a constant, in place.
 fn exponentiate(logs: &mut [f64]) {
@@ -88,35 +92,62 @@ impl Predictor {
     ) -> Result<Matrix<f32>> {
         self.check_rows(rows)?;
         self.check_class(class)?;
-        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let width = self.model.structure.width();
         let mut all = rows.as_slice().to_vec();
         let piece = self.piece();
         for (index, rows) in all.chunks_mut(piece * width).enumerate() {
-            self.load(rows, (0, 0));
+            let distinct = DistinctRows::new(rows, width);
+            self.load(&distinct.values, (0, 0));
             self.forward(Pass::Everything)?;
             let gradients = self.output_gradients(class);
             let recheck = self.rows_to_recheck(&gradients);
-            let this = &*self;
-            let run = |(weights, values): &mut (Vec<f64>, LogValues),
-                       (b, row): (usize, &mut [f32])| {
-                let stream = Stream::new(seed, Purpose::Sampling, 0, (index * piece + b) as u32);
-                let draw = |weights: &mut Vec<f64>, evidence, row: &mut [f32]| {
-                    let mut stream = stream.clone();
-                    let y = stream.pick(gradients[b * k..(b + 1) * k].iter().copied());
-                    this.draw(evidence, y, &mut stream, weights, row)
-                };
-                // A path into numbers that have underflown is as unlikely as they are; it is drawn again in log space.
-                if recheck[b] || !draw(weights, Evidence::Scaled(&this.activations, b), row) {
-                    let logs = this.logs();
-                    logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
-                    draw(weights, Evidence::Logs(logs, values), row);
-                }
+            let (this, first) = (&*self, index * piece);
+            let stream = |b: usize| Stream::new(seed, Purpose::Sampling, 0, (first + b) as u32);
+            let run = |values: &mut LogValues, (u, rows): (usize, &mut EqualRows<'_>)| {
+                this.draw_equal(u, rows, (&gradients, recheck[u]), stream, values);
             };
-            rows.par_chunks_mut(width)
+            let mut groups = distinct.groups(rows, width);
+            groups
+                .par_iter_mut()
                 .enumerate()
-                .for_each_init(Default::default, run);
+                .for_each_init(LogValues::default, run);
         }
         Ok(Matrix::new(all, width))
+    }
+
+    /// Fills the holes of rows that are all equal to row u of the last upward pass. The gradients (U, K) are the
+    /// probabilities of the classes; `stream(b)` gives the draws of row b of the piece; `values` is scratch.
+    fn draw_equal(
+        &self,
+        u: usize,
+        rows: &mut EqualRows<'_>,
+        (gradients, recheck): (&[f64], bool),
+        stream: impl Fn(usize) -> Stream + Sync,
+        values: &mut LogValues,
+    ) {
+        let k = self.model.structure.classes;
+        let draw = |weights: &mut Vec<f64>, evidence, (b, row): &mut (usize, &mut [f32])| {
+            let mut stream = stream(*b);
+            let y = stream.pick(gradients[u * k..(u + 1) * k].iter().copied());
+            self.draw(evidence, y, &mut stream, weights, row)
+        };
+        // A path into numbers that have underflown is as unlikely as they are; it is drawn again in log space.
+        let fast = Evidence::Scaled(&self.activations, u);
+        let is_left = |weights: &mut Vec<f64>, row: &mut (usize, &mut [f32])| {
+            recheck || !draw(weights, fast, row)
+        };
+        let left = rows.par_iter_mut().map_init(Vec::new, is_left);
+        let left: Vec<bool> = left.collect();
+        if !left.contains(&true) {
+            return;
+        }
+        let logs = self.logs();
+        logs.forward(&self.model.structure, self.batch.row(u), Join::Sum, values);
+        let exact = Evidence::Logs(logs, values);
+        let left = rows.par_iter_mut().zip(left).filter(|(_, left)| *left);
+        left.for_each_init(Vec::new, |weights, (row, _)| {
+            draw(weights, exact, row);
+        });
     }
 
     /// Fills the holes of a row by one draw given class y; false where all that could be drawn had underflown.

@@ -18,7 +18,8 @@
 
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
-use crate::model::Model;
+use crate::model::column_range::with_margins;
+use crate::model::{ColumnRange, Model};
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
@@ -65,10 +66,15 @@ impl Fit {
     /// Begins a fit that can be watched and broken off.
     pub fn start(self, data: Data<'_>) -> Result<Fitting<'_>> {
         let (kinds, classes) = (self.kinds_of(data.rows()?), self.classes_of(&data));
+        let ranges = self.ranges_of(&data, &kinds)?;
+        let data = data.in_model_units(&ranges)?;
         let data = self.checked(data, &kinds, classes)?;
         let rows = data.rows()?;
         let trees = self.tree_count(rows.len(), classes)?;
-        let candidates = self.candidates(&kinds, rows, classes)?;
+        let mut candidates = self.candidates(&kinds, rows, classes)?;
+        for candidate in &mut candidates {
+            candidate.preset.scaling.ranges.clone_from(&ranges);
+        }
         let structures = self.structures(&kinds, rows, classes, trees)?;
         let search = self.search(&candidates, &data, classes)?;
         let first = candidates.into_iter().next();
@@ -105,6 +111,35 @@ impl Fit {
     /// Whether it is a table with classes, and nobody has said how to learn it.
     fn is_labelled_table(&self, classes: usize) -> bool {
         self.image.is_none() && self.preset.is_none() && classes > 1
+    }
+
+    /// What the numbers of the columns can be, with margins that suit the data.
+    fn ranges_of(&self, data: &Data<'_>, kinds: &[Kind]) -> Result<Vec<ColumnRange>> {
+        if self
+            .ranges
+            .iter()
+            .all(|range| *range == ColumnRange::default())
+        {
+            return Ok(Vec::new());
+        }
+        if self.ranges.len() != data.rows()?.width() {
+            let expected = data.rows()?.width();
+            return Err(Error::shape(
+                "bounds of columns",
+                expected,
+                self.ranges.len(),
+            ));
+        }
+        let mut pairs = self.ranges.iter().zip(kinds);
+        let is_wrong = |(range, kind): (&ColumnRange, &Kind)| {
+            *range != ColumnRange::default() && *kind != Kind::Gaussian
+        };
+        if let Some(column) = pairs.position(is_wrong) {
+            let what = format!("bounds of column {column}");
+            let got = format!("{:?}", kinds[column]);
+            return Err(Error::shape(what, "a column of numbers", got));
+        }
+        Ok(with_margins(&self.ranges, &data.values))
     }
 
     /// The ways to learn that may suit the data, with the changed settings.
@@ -236,6 +271,7 @@ impl Fit {
 
     /// Begins to teach a model more rows. Its leaves do not become wider than they are.
     pub fn go_on<'a>(self, model: Model, data: Data<'a>) -> Result<Fitting<'a>> {
+        let data = data.in_model_units(&model.scaling.ranges)?;
         data.check(&model.structure)?;
         let mut settings = tables::settings(&model.structure.row_kinds(), &data.values);
         settings.leaves = narrowest(&model).unwrap_or(settings.leaves);
@@ -302,7 +338,11 @@ impl Fit {
     fn suited(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Preset> {
         let values = rows.as_slice();
         if let Some(preset) = &self.preset {
-            return Ok(preset.clone());
+            let mut preset = preset.clone();
+            if !self.ranges.is_empty() {
+                preset.scaling = tables::standardise(&preset.structure.row_kinds(), values);
+            }
+            return Ok(preset);
         }
         if let Some(shape) = self.image {
             let mut spec = images::spec(shape.height, shape.width, shape.channels);

@@ -147,8 +147,10 @@ impl<'a> Fitting<'a> {
             device: Device::Cpu,
             precision: Precision::Tf32,
         };
-        let mut fitting = Self::new(start, chosen, Arc::new(data));
-        fitting.validation = validation.map(Arc::new);
+        let ranges = chosen.scaling.ranges.clone();
+        let in_model_units = |data: Data<'a>| data.in_model_units(&ranges).map(Arc::new);
+        let mut fitting = Self::new(start, chosen, in_model_units(data)?);
+        fitting.validation = validation.map(in_model_units).transpose()?;
         fitting.resume_part(checkpoint)?;
         Ok(fitting)
     }

@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
-use crate::model::About;
+use crate::model::{About, ColumnRange};
 use crate::recipes::images::ImageShape;
 use crate::recipes::presets::Preset;
 use crate::structure::Kind;
@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 pub struct Fit {
     pub(super) kinds: Option<Vec<Kind>>,
     pub(super) image: Option<ImageShape>,
+    pub(super) ranges: Vec<ColumnRange>,
     pub(super) preset: Option<Preset>,
     pub(super) prior: Option<Vec<f64>>,
     pub(super) classes: Option<usize>,
@@ -44,6 +45,14 @@ impl Fit {
     pub fn kinds(self, kinds: &[Kind]) -> Self {
         Self {
             kinds: Some(kinds.to_vec()),
+            ..self
+        }
+    }
+
+    /// What the numbers of each column of a table can be: bounds, whole numbers. Margins are chosen to suit the data.
+    pub fn ranges(self, ranges: &[ColumnRange]) -> Self {
+        Self {
+            ranges: ranges.to_vec(),
             ..self
         }
     }

@@ -8,6 +8,7 @@ mod presets;
 pub mod tables;
 mod densities;
 pub mod images;
+pub mod sequences;
 mod search;
 mod fit_options;
 mod fit_progress;

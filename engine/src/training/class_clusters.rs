@@ -222,6 +222,7 @@ mod tests {
         model.scaling = crate::model::Scaling {
             offset: vec![0.0, 100.0, 0.0],
             scale: vec![1.0 / 3.0, 1.0 / 3.0, 1.0],
+            ..crate::model::Scaling::default()
         };
         model
     }

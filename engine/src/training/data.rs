@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
-use crate::model::check_rows;
+use crate::model::column_range::{check_inside, check_ranges, to_model};
+use crate::model::{ColumnRange, check_rows};
 use crate::random::{Purpose, Stream};
 use crate::structure::Structure;
 use rayon::prelude::*;
@@ -65,6 +66,19 @@ impl<'a> Data<'a> {
             weights: self.weights.repeat(copies).into(),
             width: self.width,
         }
+    }
+
+    /// The same rows as a model with these ranges takes them; an error for a number that cannot occur.
+    pub(crate) fn in_model_units(self, ranges: &[ColumnRange]) -> Result<Self> {
+        check_ranges(ranges, self.width)?;
+        check_inside(ranges, &self.values)?;
+        Ok(match to_model(ranges, &self.values) {
+            Some(values) => Self {
+                values: Cow::Owned(values),
+                ..self
+            },
+            None => self,
+        })
     }
 
     /// The rows.

@@ -267,6 +267,7 @@ pub fn tiny(real: bool, draw: &mut Draw) -> Model {
         scale: (0..width)
             .map(|_| (0.5 + 2.0 * draw.0.uniform()) as f32)
             .collect(),
+        ..Scaling::default()
     };
     model.scaling.check(model.structure.width()).unwrap();
     model

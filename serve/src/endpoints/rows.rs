@@ -5,6 +5,7 @@
 
 use crate::answer_rows::{AnswerParts, Block};
 use crate::app::{Answered, App, class_of, query};
+use crate::arrivals::BodyKind;
 use crate::bodies::{Incoming, pump, whole};
 use crate::endpoints::rows_request::RowsRequest;
 use crate::formats::arrow::read::ArrowDecoder;
@@ -17,10 +18,11 @@ use crate::worker::Reply;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
+use std::time::Duration;
 use std::time::Instant;
 use sumout::queries::How;
 use sumout_data::layout::Absent;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// JSON up to here is parsed where it arrives.
 const SMALL: usize = 256 << 10;
@@ -93,13 +95,6 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
             "deviation: expected how=mean, which alone has one, got how={name}"
         )));
     }
-    if options.probabilities && !matches!(to, BodyFormat::Json | BodyFormat::Lines) {
-        let expected = BodyFormat::Json.media_type();
-        return Err(Problem::bad(format!(
-            "probabilities: expected an answer in {expected}, got {}",
-            to.media_type()
-        )));
-    }
     let parts = AnswerParts {
         values: true,
         deviation: options.deviation,
@@ -141,7 +136,7 @@ async fn answer(
     let limits = app.limits;
     let (head, body) = request.into_parts();
     if from == BodyFormat::Json {
-        let bytes = whole(&head.headers, body, &limits).await?;
+        let bytes = whole(&head.headers, body, &limits, &app.arrivals).await?;
         // The two bytes {} are a whole row of holes, so rows are counted by the numbers they become.
         let most = limits
             .rows()
@@ -174,7 +169,7 @@ async fn answer(
         })
     });
     // Both at once: a thread that has stopped reading has its answer ready.
-    let (pumped, answered) = tokio::join!(pump(body, sender, &limits), reading);
+    let (pumped, answered) = tokio::join!(pump(body, sender, &limits, &app.arrivals), reading);
     pumped?;
     answered
 }
@@ -208,11 +203,7 @@ async fn in_thread(
     asked: RowsRequest,
     decoder: impl FnOnce(&RowsRequest) -> Result<Box<dyn Decode>, Problem> + Send + 'static,
 ) -> Result<Answered, Problem> {
-    let Ok(permit) = app.streams.clone().try_acquire_owned() else {
-        let message =
-            format!("expected at most {STREAMS} large requests at once; try again in a moment");
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message));
-    };
+    let permit = stream_permit(app).await?;
     let limits = app.limits;
     let work = move || {
         let answered =
@@ -223,6 +214,23 @@ async fn in_thread(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Problem::ours("the service failed on this request"))?
+}
+
+/// A place for a stream; a slow one gives way.
+async fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
+    const HANDOVER: Duration = Duration::from_secs(2);
+    if let Ok(permit) = app.streams.clone().try_acquire_owned() {
+        return Ok(permit);
+    }
+    if app.arrivals.make_room(Some(BodyKind::Stream)) {
+        let freed = tokio::time::timeout(HANDOVER, app.streams.clone().acquire_owned()).await;
+        if let Ok(Ok(permit)) = freed {
+            return Ok(permit);
+        }
+    }
+    let message =
+        format!("expected at most {STREAMS} large requests at once; try again in a moment");
+    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message))
 }
 
 /// Asks about some rows while the next ones are read.

@@ -20,6 +20,14 @@ pub struct Args {
     /// times
     #[arg(long, value_name = "COLUMNS")]
     pub(super) categorical: Vec<String>,
+    /// The smallest and the largest number of a column, such as share=0:100, or price=0: for one
+    /// bound: nothing that the model gives is outside. Can be given several times
+    #[arg(long, value_name = "COLUMN=LOW:HIGH", allow_hyphen_values = true)]
+    pub(super) bounds: Vec<String>,
+    /// Columns of whole numbers, separated by commas: what the model gives is rounded. Can be
+    /// given several times
+    #[arg(long, value_name = "COLUMNS")]
+    pub(super) whole: Vec<String>,
     /// Columns to leave out, separated by commas; can be given several times
     #[arg(long, value_name = "COLUMNS")]
     pub(super) ignore: Vec<String>,
@@ -42,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     pub(super) force: bool,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "ignore", "prior", "class_weight"])]
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "bounds", "whole", "ignore", "prior", "class_weight"])]
     pub(super) resume: Option<PathBuf>,
     /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on
     /// Ctrl-C [default: 1000, and at most one in ten seconds]

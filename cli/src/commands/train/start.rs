@@ -2,6 +2,7 @@
 
 use crate::commands::train::args::Args;
 use crate::commands::train::class_numbers;
+use crate::commands::train::ranges;
 use crate::commands::train::training_data::{
     TrainingData, class_counts, class_name, describe, describe_labels, digest,
 };
@@ -72,7 +73,8 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     } else {
         planned(&plan, args, &data.table, (prior, weighted))?
     };
-    Ok((fit.about(about), data))
+    let ranges = ranges::ranges(&args.bounds, &args.whole, &data.table)?;
+    Ok((fit.ranges(&ranges).about(about), data))
 }
 
 /// A fit that leaves the structure to the data.
