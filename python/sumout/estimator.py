@@ -142,8 +142,9 @@ class TMM(Parameters):
         weights: np.ndarray,
         class_weights: np.ndarray,
         class_names: list[str],
+        target: int | None = None,
     ) -> None:
-        """Trains `model_` from the beginning."""
+        """Trains `model_` from the beginning; `target` is a column to predict."""
         data = training_set(values, labels, weights, class_weights, self._threads())
         about = {"classes": class_names, **self._columns.about()}
         model = _engine.train(
@@ -153,6 +154,7 @@ class TMM(Parameters):
             self._columns.counts,
             self.image_shape_,
             data.class_counts,
+            target,
             json.dumps(self._given("components", "channels", "trees")),
             json.dumps({**self._given(*self._settings), "seed": self._seed()}),
             json.dumps(about),

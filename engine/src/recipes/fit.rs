@@ -24,6 +24,7 @@ use crate::recipes::fit_in_progress::{Finish, Fitting, Start};
 use crate::recipes::fit_options::Fit;
 use crate::recipes::images;
 use crate::recipes::presets::Preset;
+use crate::recipes::regressions;
 use crate::recipes::search::{Search, longer};
 use crate::recipes::tables::{self, ColumnPlan};
 use crate::structure::{Kind, Structure};
@@ -109,11 +110,13 @@ impl Fit {
     /// The ways to learn that may suit the data, with the changed settings.
     fn candidates(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Preset>> {
         let is_table = self.image.is_none() && self.preset.is_none();
-        let mut candidates = if is_table && classes == 1 {
-            let sizes = Sizes {
-                components: self.components,
-                channels: self.channels,
-            };
+        let sizes = Sizes {
+            components: self.components,
+            channels: self.channels,
+        };
+        let mut candidates = if let Some(target) = self.target {
+            regressions::candidates(kinds, rows.as_slice(), target, sizes)?
+        } else if is_table && classes == 1 {
             densities::candidates(kinds, rows.as_slice(), sizes)?
         } else {
             vec![self.suited(kinds, rows, classes)?]
@@ -220,6 +223,7 @@ impl Fit {
     fn tree_count(&self, rows: usize, classes: usize) -> Result<usize> {
         let usual = match self.image {
             Some(_) if rows >= MANY_IMAGES => 1,
+            None if self.target.is_some() => regressions::trees(rows),
             None if classes == 1 => densities::trees(rows),
             _ => tables::trees(rows),
         };

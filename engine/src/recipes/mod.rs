@@ -7,6 +7,7 @@ mod chow_liu;
 mod presets;
 pub mod tables;
 mod densities;
+mod regressions;
 pub mod images;
 mod search;
 mod fit_options;
