@@ -18,6 +18,7 @@ LAYERS = [
     "estimator",
     "classifier",
     "density",
+    "regressor",
     "loading",
     "__init__",
 ]

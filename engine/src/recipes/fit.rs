@@ -158,7 +158,8 @@ impl Fit {
         let given_steps = self.given_steps();
         let long_steps = densities::long_steps(rows, candidates[0].settings.batch);
         let mut candidates = candidates.to_vec();
-        for candidate in &mut candidates {
+        let has_short_trials = self.target.is_none();
+        for candidate in candidates.iter_mut().filter(|_| has_short_trials) {
             candidate.settings.steps = candidate.settings.steps.min(TRIAL_STEPS);
             candidate.settings.validate_every = candidate.settings.steps.div_ceil(10);
         }
@@ -166,7 +167,7 @@ impl Fit {
             candidates,
             train: Arc::new(train),
             held_out: Arc::new(held_out),
-            long_steps: given_steps.is_none().then_some(long_steps),
+            long_steps: (has_short_trials && given_steps.is_none()).then_some(long_steps),
             given_steps,
             trials: Vec::new(),
         }))
