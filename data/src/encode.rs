@@ -69,6 +69,7 @@ pub struct Encoder {
     default_na: Vec<bool>,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
+    predicted: Option<usize>, // a column that may be absent
 }
 
 impl Encoder {
@@ -89,6 +90,7 @@ impl Encoder {
             missing: MissingTexts::and(&layout.na),
             default_na: default_na(layout),
             named: !layout.columns.is_empty(),
+            predicted: layout.predicted,
         }
     }
 
@@ -143,7 +145,7 @@ impl Encoder {
 
     /// For every column, its place in a table with these names, if it is there.
     pub fn places(&self, header: &[String], absent: Absent) -> Result<Vec<Option<usize>>> {
-        places_of(&self.names, self.named, header, absent)
+        places_of(&self.names, self.named, header, absent, self.predicted)
     }
 
     /// The number of a cell; NaN if it is missing.
