@@ -2,6 +2,7 @@
 
 mod device;
 mod model;
+mod numbers;
 mod rows;
 mod threads;
 mod training;
@@ -22,6 +23,10 @@ fn exception(error: sumout::Error) -> PyErr {
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(device::check_device, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::distribution, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::sample_column, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::impute_quantiles, module)?)?;
+    module.add_function(wrap_pyfunction!(numbers::impute_probabilities, module)?)?;
     module.add_function(wrap_pyfunction!(rows::distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(training::go_on, module)?)?;

@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use sumout::queries::{Neuron, View};
 use sumout::{Device, Kind, Matrix, Precision, Predictor, Rows};
 
-type Array<'py> = PyReadonlyArray2<'py, f32>;
-type Table<'py, T> = Bound<'py, PyArray2<T>>;
+pub type Array<'py> = PyReadonlyArray2<'py, f32>;
+pub type Table<'py, T> = Bound<'py, PyArray2<T>>;
 
 /// A trained model. Rows are C-contiguous float32 arrays (n, width), NaN is missing; `threads` 0 is one a core.
 #[pyclass(frozen, module = "sumout._engine")]
@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// Asks without the interpreter's lock.
-    fn ask<T: Send>(
+    pub fn ask<T: Send>(
         &self,
         py: Python<'_>,
         threads: usize,
@@ -76,14 +76,14 @@ impl Model {
 }
 
 /// A view of an array's rows; their number of columns is checked by the engine.
-fn view<'a>(rows: &'a Array<'_>) -> PyResult<Rows<'a>> {
+pub fn view<'a>(rows: &'a Array<'_>) -> PyResult<Rows<'a>> {
     if !rows.is_c_contiguous() {
         return Err(PyValueError::new_err("rows: expected a C-contiguous array"));
     }
     Rows::new(rows.as_slice()?, rows.shape()[1]).map_err(exception)
 }
 
-fn table<T: numpy::Element>(py: Python<'_>, matrix: Matrix<T>) -> PyResult<Table<'_, T>> {
+pub fn table<T: numpy::Element>(py: Python<'_>, matrix: Matrix<T>) -> PyResult<Table<'_, T>> {
     let shape = [matrix.rows(), matrix.columns()];
     matrix.into_vec().into_pyarray(py).reshape(shape)
 }
@@ -144,6 +144,12 @@ impl Model {
                 .frame
                 .map(|f| (f.height, f.width, f.channels))
         })
+    }
+
+    /// The column that the model was trained to predict, None where there is none.
+    #[getter]
+    fn target(&self) -> Option<usize> {
+        self.look(sumout::Model::target)
     }
 
     /// log P(y).

@@ -23,11 +23,12 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Learns a model from rows (n, width), labels (n; −1 is missing) and weights (n, or none).
 ///
-/// `categories` says of each column how many there are, 0 for a number; `prior` is P(y), up to a factor. `plan` and
+/// `categories` says of each column how many there are, 0 for a number; `prior` is P(y), up to a factor, and `target` a
+/// column that is to be predicted in place of classes. `plan` and
 /// `settings` are JSON objects laid over what suits the data, `about` is the JSON of names.
 /// `on_progress(step, steps, objective)` is called now and then.
 #[pyfunction]
-#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, plan, settings, about, device, threads, on_progress))]
+#[pyo3(signature = (values, labels, weights, categories, image_shape, prior, target, plan, settings, about, device, threads, on_progress))]
 pub fn train(
     py: Python<'_>,
     values: PyReadonlyArray2<'_, f32>,
@@ -36,6 +37,7 @@ pub fn train(
     categories: Vec<u32>,
     image_shape: Option<(usize, usize, usize)>,
     prior: Vec<f64>,
+    target: Option<usize>,
     plan: &str,
     settings: &str,
     about: &str,
@@ -67,6 +69,7 @@ pub fn train(
         )?),
         (None, None) => fit.kinds(&categories.into_iter().map(kind).collect::<Vec<_>>()),
     };
+    fit = target.into_iter().fold(fit, Fit::target);
     fit = with_sizes(fit, &plan)?;
     let fitting = py.detach(|| pool.install(|| fit.start(data)));
     let model = learn(

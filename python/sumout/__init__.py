@@ -17,5 +17,14 @@ from sumout._engine import Model, __version__
 from sumout.classifier import TMMClassifier
 from sumout.density import TMMDensity, TMMImputer
 from sumout.loading import load
+from sumout.regressor import TMMRegressor
 
-__all__ = ["Model", "TMMClassifier", "TMMDensity", "TMMImputer", "__version__", "load"]
+__all__ = [
+    "Model",
+    "TMMClassifier",
+    "TMMDensity",
+    "TMMImputer",
+    "TMMRegressor",
+    "__version__",
+    "load",
+]

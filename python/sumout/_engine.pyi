@@ -25,6 +25,9 @@ class Model:
     @property
     def image_shape(self) -> tuple[int, int, int] | None: ...
     @property
+    def target(self) -> int | None:
+        """The column that the model was trained to predict."""
+    @property
     def log_prior(self) -> NDArray[np.float64]: ...
     @property
     def about(self) -> str:
@@ -58,6 +61,20 @@ class Model:
 def check_device(name: str) -> None:
     """Raises before work starts if a device cannot be used."""
 
+def distribution(
+    model: Model, rows: Rows, column: int, quantiles: list[float], threads: int
+) -> NDArray[np.float64]:
+    """Mean, standard deviation and quantiles of a column given the others, (n, 2 + quantiles)."""
+
+def sample_column(
+    model: Model, rows: Rows, column: int, count: int, seed: int, threads: int
+) -> NDArray[np.float64]: ...
+def impute_quantiles(
+    model: Model, rows: Rows, quantiles: list[float], class_index: int | None, threads: int
+) -> list[Rows]: ...
+def impute_probabilities(
+    model: Model, rows: Rows, column: int, class_index: int | None, threads: int
+) -> Rows: ...
 def distinct_rows(
     values: Rows, labels: NDArray[np.int64], weights: NDArray[np.float64], threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
@@ -68,6 +85,7 @@ def train(
     categories: list[int],
     image_shape: tuple[int, int, int] | None,
     prior: list[float],
+    target: int | None,
     plan: str,
     settings: str,
     about: str,

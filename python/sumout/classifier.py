@@ -268,8 +268,9 @@ class TMMClassifier(ClassifierMixin, TMM):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows; NaN is missing.
-        how : {'mean', 'mode', 'sample'}, default='mean'
-            'mean' is E[x_m | x_o], exact; in a categorical column, the most probable category.
+        how : {'mean', 'median', 'mode', 'sample'}, default='mean'
+            'mean' is E[x_m | x_o], exact, and 'median' the median of P(x_m | x_o); in a categorical
+            column, both are the most probable category.
             'mode' takes the values from the most likely joint assignment of hidden variables and
             missing values. 'sample' draws from P(x_m | x_o).
         y : label, default=None

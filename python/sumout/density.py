@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import DensityMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sumout.estimator import TMM, checked_count, given_rows
+from sumout import _engine
+from sumout.estimator import TMM, checked_count, checked_quantiles, given_rows
 from sumout.parameters import random_seed, with_shared_parameters
 from sumout.training_set import checked_weights
+
+
+class Marginals(NamedTuple):
+    """What is known of every cell of a table; see `TMMDensity.marginals`."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    quantiles: np.ndarray
+    probabilities: dict[int, np.ndarray]
 
 
 class Unlabelled(TMM):
@@ -68,6 +78,39 @@ class Unlabelled(TMM):
         self._train_further(values, labels, weights, np.ones(1))
         return self
 
+    def marginals(self, X: Any, quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95)) -> Marginals:
+        """P(x_m | x_o) of every cell: exact moments, quantiles and probabilities.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        quantiles : array-like of shape (n_quantiles,), default=(0.05, 0.25, 0.5, 0.75, 0.95)
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        Marginals
+            `mean` and `variance` of shape (n_samples, n_features), `quantiles` of shape
+            (n_quantiles, n_samples, n_features), all NaN in columns of categories, and
+            `probabilities`: for every column of categories, its number and an ndarray of shape
+            (n_samples, n_categories). An observed number has variance 0, an observed category
+            probability 1.
+        """
+        rows = self._rows(X)
+        wanted, threads = checked_quantiles(quantiles), self._threads()
+        moments = self.model_.impute_mean(rows, None, threads)
+        tables = [*moments, *_engine.impute_quantiles(self.model_, rows, wanted, None, threads)]
+        tables = np.array(tables, dtype=np.float64)
+        probabilities = {}
+        for j, known in enumerate(self._columns.categories):
+            if known is not None:
+                tables[:, :, j] = np.nan
+                probabilities[j] = _engine.impute_probabilities(
+                    self.model_, rows, j, None, threads
+                )
+        return Marginals(tables[0], tables[1], tables[2:], probabilities)
+
 
 @with_shared_parameters
 class TMMDensity(DensityMixin, Unlabelled):
@@ -95,6 +138,8 @@ class TMMDensity(DensityMixin, Unlabelled):
     -------
     fit, partial_fit
         Train on rows; on more of them.
+    marginals
+        Mean, variance, quantiles and probabilities of what is missing.
     score_samples, score, log_conditional
         Log-likelihood of every row, their mean, and of some cells given others.
     impute, sample
@@ -141,7 +186,7 @@ class TMMDensity(DensityMixin, Unlabelled):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Rows; NaN is missing.
-        how : {'mean', 'mode', 'sample'}, default='mean'
+        how : {'mean', 'median', 'mode', 'sample'}, default='mean'
             As in `TMMClassifier.impute`.
         random_state : int, RandomState instance or None, default=None
             Seed of 'sample'.
@@ -189,7 +234,7 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
 
     Parameters
     ----------
-    how : {'mean', 'mode', 'sample'}, default='mean'
+    how : {'mean', 'median', 'mode', 'sample'}, default='mean'
         What to fill in, as in `TMMClassifier.impute`.
     (and those of every estimator: see sumout.parameters.Parameters)
 
@@ -208,6 +253,8 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
     -------
     fit, partial_fit
         Train on rows; on more of them.
+    marginals
+        Mean, variance, quantiles and probabilities of what is missing.
     transform, fit_transform
         Fill missing values.
     score_samples, log_conditional

@@ -1,4 +1,4 @@
-"""What the three estimators share: reading rows, training, queries about columns, saving."""
+"""What the estimators share: reading rows, training, queries about columns, saving."""
 
 from __future__ import annotations
 
@@ -157,13 +157,15 @@ class TMM(Parameters):
         weights: np.ndarray,
         class_weights: np.ndarray,
         class_names: list[str],
+        target: int | None = None,
     ) -> None:
-        """Trains `model_` from the beginning."""
+        """Trains `model_` from the beginning; `target` is a column to predict."""
         data = training_set(values, labels, weights, class_weights, self._threads())
-        about = {"classes": class_names, **self._columns.about()}
+        columns = self._model_columns()
+        about = {"classes": class_names, **columns.about()}
         plan = self._given("components", "channels", "trees")
         names = getattr(self, "feature_names_in_", np.empty(0)).tolist()
-        ranges = ranges_of(self.bounds, self.whole, names, self._columns.counts)
+        ranges = ranges_of(self.bounds, self.whole, names, columns.counts)
         if ranges is not None:
             plan["ranges"] = ranges
         plan |= self._given("sequence_length")
@@ -171,9 +173,10 @@ class TMM(Parameters):
             data.values,
             data.labels,
             data.weights,
-            self._columns.counts,
+            columns.counts,
             self.image_shape_,
             data.class_counts,
+            target,
             json.dumps(plan),
             json.dumps({**self._given(*self._settings), "seed": self._seed()}),
             json.dumps(about),
@@ -211,6 +214,14 @@ class TMM(Parameters):
         )
         self._class_counts = counts
         self._keep(model)
+
+    def _model_columns(self) -> Columns:
+        """The columns of the model."""
+        return self._columns
+
+    def _decoded(self, codes: np.ndarray) -> np.ndarray:
+        """Rows of the model as rows of `X`."""
+        return self._columns.decode(codes)
 
     def _on_progress(self) -> Bar | None:
         return Bar(self.steps) if self.verbose else None
@@ -260,13 +271,17 @@ class TMM(Parameters):
         rows = self._rows(X)
         if how == "mean":
             filled = self.model_.impute_mean(rows, class_index, self._threads())[0]
+        elif how == "median":
+            filled = _engine.impute_quantiles(
+                self.model_, rows, [0.5], class_index, self._threads()
+            )[0]
         elif how == "mode":
             filled = self.model_.impute_mode(rows, class_index, self._threads())
         elif how == "sample":
             seed = random_seed(random_state)
             filled = self.model_.impute_sample(rows, class_index, seed, self._threads())
         else:
-            raise ValueError(f"how: expected 'mean', 'mode' or 'sample', got {how!r}")
+            raise ValueError(f"how: expected 'mean', 'median', 'mode' or 'sample', got {how!r}")
         flat = self._flat(X)
         out = self._columns.fill(flat if as_frame(flat) is not None else np.asarray(flat), filled)
         return out if flat is X else out.reshape(X.shape)
@@ -307,7 +322,7 @@ class TMM(Parameters):
         n = None if n is None else checked_count(n, self.n_features_in_)
         seed = random_seed(random_state)
         codes = self.model_.explain(tree, level, node, channel, n, seed, self._threads())
-        return self._columns.decode(codes)
+        return self._decoded(codes)
 
     # Files.
 
@@ -348,6 +363,14 @@ def odd_column(X: Any) -> int | None:
         if not all(is_hole(cell) or is_number(cell) for cell in cells[:, column]):
             return column
     return None
+
+
+def checked_quantiles(quantiles: Any) -> list[float]:
+    """Probabilities between 0 and 1."""
+    found = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
+    if found.ndim != 1 or not ((found > 0) & (found < 1)).all():
+        raise ValueError(f"quantiles: expected numbers between 0 and 1, got {quantiles!r}")
+    return found.tolist()
 
 
 def checked_count(n: Any, width: int) -> int:

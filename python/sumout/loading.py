@@ -9,9 +9,10 @@ from pathlib import Path
 from sumout._engine import Model
 from sumout.classifier import TMMClassifier
 from sumout.density import TMMDensity
+from sumout.regressor import TMMRegressor
 
 
-def load(path: str | os.PathLike) -> TMMClassifier | TMMDensity:
+def load(path: str | os.PathLike) -> TMMClassifier | TMMDensity | TMMRegressor:
     """Open a model file.
 
     Parameters
@@ -21,9 +22,9 @@ def load(path: str | os.PathLike) -> TMMClassifier | TMMDensity:
 
     Returns
     -------
-    TMMClassifier or TMMDensity
-        A fitted TMMDensity where the model has a single class without a name, else a fitted
-        TMMClassifier.
+    TMMClassifier, TMMDensity or TMMRegressor
+        A fitted TMMRegressor where the model was trained to predict a column, TMMDensity where it
+        has a single class without a name, else a fitted TMMClassifier.
 
     Raises
     ------
@@ -36,6 +37,8 @@ def load(path: str | os.PathLike) -> TMMClassifier | TMMDensity:
         model = Model.from_bytes(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
+    if model.target is not None:
+        return TMMRegressor()._open(model)
     class_names = json.loads(model.about)["classes"]
     is_density = model.classes == 1 and not class_names
     estimator = TMMDensity() if is_density else TMMClassifier()

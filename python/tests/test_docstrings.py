@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import sumout
-from sumout import TMMClassifier, TMMDensity, TMMImputer
+from sumout import TMMClassifier, TMMDensity, TMMImputer, TMMRegressor
 
-ESTIMATORS = [TMMClassifier, TMMDensity, TMMImputer]
+ESTIMATORS = [TMMClassifier, TMMDensity, TMMImputer, TMMRegressor]
 
 
 def entries(text, section):

@@ -2,9 +2,9 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sumout import TMMClassifier, TMMDensity, TMMImputer
+from sumout import TMMClassifier, TMMDensity, TMMImputer, TMMRegressor
 
 
-@parametrize_with_checks([TMMClassifier(), TMMDensity(), TMMImputer()])
+@parametrize_with_checks([TMMClassifier(), TMMDensity(), TMMImputer(), TMMRegressor()])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -19,6 +19,7 @@ LAYERS = [
     "estimator",
     "classifier",
     "density",
+    "regressor",
     "loading",
     "__init__",
 ]

@@ -61,6 +61,11 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
             )?;
         }
     }
+    if let Some(target) = model.target() {
+        let name = model.about.columns.get(target);
+        let name = name.map_or_else(|| format!("x{target}"), |name| one_line(name));
+        writeln!(out, "\npredicts the number\n  {name}")?;
+    }
     if structure.frame.is_none() {
         columns(model, out)?;
     }

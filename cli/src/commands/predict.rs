@@ -1,17 +1,25 @@
-//! `sumout predict`: class, posterior and log-likelihood of every row, for any number of rows.
+//! `sumout predict`: class, posterior and log-likelihood of every row, for any number of rows; or the distribution of
+//! the number that a model predicts.
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Input, KeepArgs};
 use crate::options::open_model::OpenModel;
+use crate::options::quantiles::Quantiles;
 use crate::terminal::far_rows::FarRows;
+use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use std::path::PathBuf;
-use sumout::Model;
+use sumout::queries::Scores;
+use sumout::{Model, Predictor};
 use sumout_data::cells::{Field, FieldKind, Value, Written};
+use sumout_data::layout::Chunk;
 use sumout_data::model_files::layout_of;
 use sumout_data::output::{Output, OutputFormat};
 
 /// Class, posterior and log-likelihood of every row
+///
+/// A model that was trained with --regression gives the mean, the standard deviation and quantiles of
+/// its target.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file
@@ -23,6 +31,10 @@ pub struct Args {
     /// Where to write the answers: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: String,
+    /// Quantiles to write, separated by commas, for a model that was trained with --regression
+    /// [default: 0.05,0.25,0.5,0.75,0.95]
+    #[arg(long, value_name = "SHARES")]
+    quantiles: Option<Quantiles>,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -39,8 +51,10 @@ pub fn run(args: &Args) -> Result<()> {
         .open_unlabelled(predictor.model(), args.keep.keep())?
         .read_ahead();
     let kept: Vec<Field> = rows.layout.kept.iter().map(|k| k.field.clone()).collect();
+    let question = Question::of(args, predictor.model())?;
     let create = |model: &Model, named: bool| {
-        Output::create(&args.out, format, fields(model, &kept, named), None)
+        let answers = question.fields(model);
+        Output::create(&args.out, format, fields(answers, &kept, named), None)
     };
     let mut out = None;
     let mut far = FarRows::default();
@@ -51,14 +65,14 @@ pub fn run(args: &Args) -> Result<()> {
         if out.is_none() {
             out = Some(create(predictor.model(), named)?);
         }
-        let scores = predictor.score(predictor.model().rows(&chunk.values)?)?;
-        far.count(chunk.first, &scores.log_marginal);
-        for (row, class) in scores.classes().into_iter().enumerate() {
-            let answers = (class, scores.posterior.row(row), scores.log_marginal[row]);
+        let answers = question.answers(&mut predictor, &chunk, &mut far)?;
+        for (row, answers) in answers.into_iter().enumerate() {
             let kept = &chunk.kept[row * kept.len()..][..kept.len()];
-            let file = named.then(|| chunk.files[row].as_str());
+            let mut cells: Vec<Value<'_>> = kept.iter().map(Written::value).collect();
+            cells.extend(named.then(|| Value::Text(&chunk.files[row])));
+            cells.extend(answers);
             if let Some(out) = &mut out {
-                out.row(&cells(answers, kept, file))?;
+                out.row(&cells)?;
             }
         }
     }
@@ -70,26 +84,88 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The cells of a row: columns that are kept, the name of its file, then the answers.
-fn cells<'a>(
-    answers: (usize, &[f64], f64),
-    kept: &'a [Written],
-    file: Option<&'a str>,
-) -> Vec<Value<'a>> {
-    let (class, posterior, log_marginal) = answers;
-    let mut cells: Vec<Value<'a>> = kept.iter().map(Written::value).collect();
-    cells.extend(file.map(Value::Text));
-    cells.push(Value::Whole(class as i64));
-    cells.extend(posterior.iter().map(|&p| Value::Double(p)));
-    cells.push(Value::Double(log_marginal));
-    cells
+/// What is asked about every row.
+enum Question {
+    Class,
+    Number { column: usize, quantiles: Quantiles },
 }
 
-/// Columns that are kept, then the answers. An answer whose name is taken gets "predicted_" before
-/// its name.
-fn fields(model: &Model, kept: &[Field], named: bool) -> Vec<Field> {
+impl Question {
+    fn of(args: &Args, model: &Model) -> Result<Self> {
+        match (model.target(), &args.quantiles) {
+            (Some(column), quantiles) => Ok(Self::Number {
+                column,
+                quantiles: quantiles.clone().unwrap_or_default(),
+            }),
+            (None, Some(_)) => Err(user_error(format!(
+                "--quantiles: expected a model that was trained with --regression, got {}",
+                args.model.display()
+            ))),
+            (None, None) => Ok(Self::Class),
+        }
+    }
+
+    /// The columns of the answers.
+    fn fields(&self, model: &Model) -> Vec<Field> {
+        match self {
+            Self::Class => class_fields(model),
+            Self::Number { quantiles, .. } => {
+                let names = ["mean", "sd"].map(str::to_owned).into_iter();
+                let names = names.chain(quantiles.names());
+                names
+                    .map(|name| Field::new(name, FieldKind::Double))
+                    .collect()
+            }
+        }
+    }
+
+    /// The answers for every row.
+    fn answers(
+        &self,
+        predictor: &mut Predictor,
+        chunk: &Chunk,
+        far: &mut FarRows,
+    ) -> Result<Vec<Vec<Value<'static>>>> {
+        let rows = predictor.model().rows(&chunk.values)?;
+        match self {
+            Self::Class => {
+                let scores = predictor.score(rows)?;
+                far.count(chunk.first, &scores.log_marginal);
+                Ok(class_cells(&scores))
+            }
+            Self::Number { column, quantiles } => {
+                let mixtures = predictor.mixtures(rows, *column, None)?;
+                let numbers = quantiles.of(&mixtures);
+                let cells = |row| numbers.row(row).iter().map(|&x| Value::Double(x)).collect();
+                Ok((0..numbers.rows()).map(cells).collect())
+            }
+        }
+    }
+}
+
+/// Class, posterior and log-likelihood of every row.
+fn class_cells(scores: &Scores) -> Vec<Vec<Value<'static>>> {
+    let cells = |(row, class): (usize, usize)| {
+        let mut cells = vec![Value::Whole(class as i64)];
+        let posterior = scores.posterior.row(row).iter();
+        cells.extend(posterior.map(|&p| Value::Double(p)));
+        cells.push(Value::Double(scores.log_marginal[row]));
+        cells
+    };
+    scores
+        .classes()
+        .into_iter()
+        .enumerate()
+        .map(cells)
+        .collect()
+}
+
+/// Columns that are kept, the name of a row's file, then the answers. An answer whose name is taken gets "predicted_"
+/// before its name.
+fn fields(answers: Vec<Field>, kept: &[Field], named: bool) -> Vec<Field> {
     let mut fields = kept.to_vec();
-    for mut answer in answer_fields(model, named) {
+    let file = named.then(|| Field::new("file", FieldKind::Text));
+    for mut answer in file.into_iter().chain(answers) {
         while kept.iter().any(|kept| kept.name == answer.name) {
             answer.name.insert_str(0, "predicted_");
         }
@@ -98,18 +174,14 @@ fn fields(model: &Model, kept: &[Field], named: bool) -> Vec<Field> {
     fields
 }
 
-fn answer_fields(model: &Model, named: bool) -> Vec<Field> {
+fn class_fields(model: &Model) -> Vec<Field> {
     let classes = layout_of(model).classes;
     let kind = if classes.is_empty() {
         FieldKind::Whole
     } else {
         FieldKind::Category(classes)
     };
-    let mut fields = Vec::new();
-    if named {
-        fields.push(Field::new("file", FieldKind::Text));
-    }
-    fields.push(Field::new("class", kind));
+    let mut fields = vec![Field::new("class", kind)];
     for class in 0..model.structure.classes {
         let name = format!("p_{}", model.class_name(class));
         fields.push(Field::new(name, FieldKind::Double));

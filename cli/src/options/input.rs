@@ -92,7 +92,7 @@ pub struct Input {
     /// next to the data
     #[arg(long, value_name = "FILE")]
     pub labels: Option<String>,
-    /// The column of a table that holds the class
+    /// The column of a table that holds the class, or with --regression the number to predict
     #[arg(long, value_name = "COLUMN", conflicts_with = "labels")]
     pub target: Option<String>,
     /// The first line of a CSV file is data, not names: columns are called x0, x1, …, or are matched
@@ -186,10 +186,13 @@ impl Input {
 
     /// Opens the rows for a model, with their labels; prints which columns are not used.
     pub fn open(&self, model: &Model, keep: Keep) -> Result<RowStream> {
-        let options = ReadOptions {
+        let mut options = ReadOptions {
             keep,
             ..self.options(Split::Test)?
         };
+        if model.target().is_some() {
+            options.target = None; // a column like the others
+        }
         let rows = sumout_data::open(&self.data, &options)?.fitted_to(&layout_of(model))?;
         let rows = self.with_labels(rows)?;
         say_ignored(&rows.layout);

@@ -4,3 +4,4 @@ pub mod text;
 pub mod input;
 pub mod device;
 pub mod open_model;
+pub mod quantiles;

@@ -89,6 +89,9 @@ pub fn warning(finding: &Finding) -> String {
         FindingKind::Dates { .. } | FindingKind::Identifier { .. } | FindingKind::RowNumbers => {
             ignore(&quoted(&finding.column))
         }
+        FindingKind::LooksContinuous { .. } => {
+            "--regression predicts it as a number, with mean and quantiles".to_owned()
+        }
         FindingKind::DefaultNa { .. } => {
             let column = quoted(&finding.column);
             format!("--no-default-na {column} makes it a word")

@@ -72,6 +72,7 @@ pub struct Encoder {
     ranges: Vec<ColumnRange>,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
+    predicted: Option<usize>, // a column that may be absent
 }
 
 impl Encoder {
@@ -93,6 +94,7 @@ impl Encoder {
             default_na: default_na(layout),
             ranges: layout.ranges.clone(),
             named: !layout.columns.is_empty(),
+            predicted: layout.predicted,
         }
     }
 
@@ -147,7 +149,7 @@ impl Encoder {
 
     /// For every column, its place in a table with these names, if it is there.
     pub fn places(&self, header: &[String], absent: Absent) -> Result<Vec<Option<usize>>> {
-        places_of(&self.names, self.named, header, absent)
+        places_of(&self.names, self.named, header, absent, self.predicted)
     }
 
     /// The number of a cell; NaN if it is missing.

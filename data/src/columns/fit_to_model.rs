@@ -93,10 +93,16 @@ fn matched(
     let target = options.target.as_ref().or(known);
     let mut chosen = Chosen::new(header, target, &options.ignore)?;
     let places = if options.no_header {
-        by_order(model.width, chosen.columns.len())?
+        by_order(model.width, chosen.columns.len(), model.predicted)?
     } else {
         let named = !model.columns.is_empty();
-        places_of(model_names, named, &chosen.columns, options.absent)?
+        places_of(
+            model_names,
+            named,
+            &chosen.columns,
+            options.absent,
+            model.predicted,
+        )?
     };
     chosen.keep_places(&places, model_names);
     Ok(chosen)

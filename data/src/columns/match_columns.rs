@@ -3,15 +3,18 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::rows::cells::Field;
 use crate::rows::layout::{Absent, Keep, KeptColumn, some_of};
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 /// For every column of a model, its place in a table with these names, if it is there. A model without names of its own
-/// (`named` is false) calls its columns x0, x1, …; it also takes as many columns as it has, in their order.
+/// (`named` is false) calls its columns x0, x1, …; it also takes as many columns as it has, in their order. The column
+/// that it predicts may be absent.
 pub fn places_of(
     model: &[String],
     named: bool,
     header: &[String],
     absent: Absent,
+    predicted: Option<usize>,
 ) -> Result<Vec<Option<usize>>> {
     let wanted: HashSet<&String> = model.iter().collect();
     let mut at = HashMap::new();
@@ -27,7 +30,8 @@ pub fn places_of(
     }
     let places: Vec<Option<usize>> = model.iter().map(|name| at.get(name).copied()).collect();
     let some_are_there = places.iter().any(Option::is_some);
-    let Some(first) = places.iter().position(Option::is_none) else {
+    let is_wanted = |&column: &usize| places[column].is_none() && Some(column) != predicted;
+    let Some(first) = (0..model.len()).find(is_wanted) else {
         return Ok(places);
     };
     if absent == Absent::Missing && some_are_there {
@@ -42,11 +46,23 @@ pub fn places_of(
         };
         return Err(Error::expected(kind, expected, some_of(header)));
     }
-    by_order(model.len(), header.len())
+    by_order(model.len(), header.len(), predicted)
 }
 
-/// Columns in their order, if there are as many as the model has.
-pub fn by_order(width: usize, columns: usize) -> Result<Vec<Option<usize>>> {
+/// Columns in their order, if there are as many as the model has, or all but the one that it predicts.
+pub fn by_order(
+    width: usize,
+    columns: usize,
+    predicted: Option<usize>,
+) -> Result<Vec<Option<usize>>> {
+    if let Some(predicted) = predicted.filter(|_| columns + 1 == width) {
+        let place = |column: usize| match column.cmp(&predicted) {
+            Ordering::Less => Some(column),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(column - 1),
+        };
+        return Ok((0..width).map(place).collect());
+    }
     if columns != width {
         let expected = format!("{width} columns, as the model has");
         return Err(Error::expected(ErrorKind::ModelMismatch, expected, columns));
@@ -162,7 +178,13 @@ mod tests {
     }
 
     fn places(model: &[&str], named: bool, header: &[&str]) -> Result<Vec<usize>, String> {
-        let found = places_of(&strings(model), named, &strings(header), Absent::Error);
+        let found = places_of(
+            &strings(model),
+            named,
+            &strings(header),
+            Absent::Error,
+            None,
+        );
         let found = found.map_err(|error| error.to_string())?;
         Ok(found.into_iter().map(Option::unwrap).collect())
     }
@@ -194,9 +216,25 @@ mod tests {
     }
 
     #[test]
+    fn the_predicted_column_may_be_absent() {
+        let model = strings(&["a", "y", "b"]);
+        let places = |header: &[&str], named| {
+            let found = places_of(&model, named, &strings(header), Absent::Error, Some(1));
+            found.map_err(|error| error.kind())
+        };
+        assert_eq!(places(&["b", "a"], true), Ok(vec![Some(1), None, Some(0)]));
+        let all = Ok(vec![Some(2), Some(0), Some(1)]);
+        assert_eq!(places(&["y", "b", "a"], true), all);
+        assert_eq!(places(&["a", "y"], true), Err(ErrorKind::AbsentColumn));
+        let ordered = Ok(vec![Some(0), None, Some(1)]);
+        assert_eq!(places(&["p", "q"], false), ordered);
+        assert_eq!(places(&["p"], false), Err(ErrorKind::ModelMismatch));
+    }
+
+    #[test]
     fn absent_columns_may_be_missing() {
         let (model, header) = (strings(&["a", "b", "c"]), strings(&["c", "a"]));
-        let places = |header| places_of(&model, true, header, Absent::Missing);
+        let places = |header| places_of(&model, true, header, Absent::Missing, None);
         assert_eq!(places(&header).unwrap(), [Some(1), None, Some(0)]);
         let error = places(&strings(&["x", "y"])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::MissingColumn, "nothing is there");

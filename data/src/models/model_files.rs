@@ -91,6 +91,7 @@ pub fn layout_of(model: &Model) -> Layout {
             .collect(),
         classes: about.classes.clone(),
         target: about.training.get(TARGET),
+        predicted: model.target(),
         na: about.training.get(NA).unwrap_or_default(),
         no_default_na: about.training.get(NO_DEFAULT_NA).unwrap_or_default(),
         ranges: model.scaling.ranges.clone(),

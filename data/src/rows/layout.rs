@@ -75,6 +75,8 @@ pub struct Layout {
     pub classes: Vec<String>,
     /// The column that labels come from.
     pub target: Option<String>,
+    /// The number of a row that the model predicts: it may be absent.
+    pub predicted: Option<usize>,
     /// Columns that were there and are not used.
     pub ignored: Vec<String>,
     /// Columns that are handed through, in the order of the file.

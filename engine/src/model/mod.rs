@@ -4,6 +4,7 @@ pub(crate) mod column_range;
 pub(crate) mod tensor_file;
 pub(crate) mod check;
 pub(crate) mod model_file;
+mod target;
 
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;

@@ -74,7 +74,7 @@ pub struct Imputed {
 }
 
 /// The responsibilities of one piece of rows.
-struct Flows<'a> {
+pub(super) struct Flows<'a> {
     predictor: &'a Predictor,
     exact: Vec<Option<Vec<Vec<f64>>>>, // (B), by tree: (N, M), for rows that underflow spoilt
     bounds: Vec<Option<Bounds>>,       // (width)
@@ -82,7 +82,7 @@ struct Flows<'a> {
 
 impl Flows<'_> {
     /// P(d_i = d | x_o) for sample b, into `to`, (M).
-    fn of(&self, t: usize, i: usize, b: usize, to: &mut Vec<f64>) {
+    pub(super) fn of(&self, t: usize, i: usize, b: usize, to: &mut Vec<f64>) {
         let tree = &self.predictor.model.structure.trees[t];
         to.clear();
         match &self.exact[b] {
@@ -147,7 +147,7 @@ impl Flows<'_> {
 
 impl Predictor {
     /// Goes up and down with checked rows.
-    fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Result<Flows<'_>> {
+    pub(super) fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Result<Flows<'_>> {
         self.load(rows, (0, 0));
         self.forward(Pass::Dense)?;
         let k = self.model.structure.classes;

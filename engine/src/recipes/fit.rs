@@ -25,6 +25,7 @@ use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
 use crate::recipes::images;
 use crate::recipes::presets::Preset;
+use crate::recipes::regressions;
 use crate::recipes::search::{Candidate, Finish, Search, longer};
 use crate::recipes::tables::{self, ColumnPlan};
 use crate::structure::{Kind, Structure};
@@ -149,12 +150,16 @@ impl Fit {
             preset,
             finish: Finish::Trees,
         };
-        let mut candidates = if is_table && classes == 1 {
-            let sizes = Sizes {
-                components: self.components,
-                channels: self.channels,
-            };
-            let ways = densities::candidates(kinds, rows.as_slice(), sizes)?;
+        let sizes = Sizes {
+            components: self.components,
+            channels: self.channels,
+        };
+        let values = rows.as_slice();
+        let mut candidates = if let Some(target) = self.target {
+            let ways = regressions::candidates(kinds, values, target, sizes)?;
+            ways.into_iter().map(alone).collect()
+        } else if is_table && classes == 1 {
+            let ways = densities::candidates(kinds, values, sizes)?;
             ways.into_iter().map(alone).collect()
         } else if is_table {
             self.of_classes(kinds, rows, classes)?
@@ -255,7 +260,7 @@ impl Fit {
         search.hold_out(search.held_out.clone(), &candidates[0].preset);
         if classes > 1 {
             search.score_at_the_end();
-        } else {
+        } else if self.target.is_none() {
             let long_steps = densities::long_steps(rows, settings.batch);
             search.long_steps = given_steps.is_none().then_some(long_steps);
             search.shorten(TRIAL_STEPS);
@@ -315,6 +320,7 @@ impl Fit {
     fn tree_count(&self, rows: usize, classes: usize) -> Result<usize> {
         let usual = match self.image {
             Some(_) if rows >= MANY_IMAGES => 1,
+            None if self.target.is_some() => regressions::trees(rows),
             None if classes == 1 => densities::trees(rows),
             _ => tables::trees(rows),
         };

@@ -231,6 +231,9 @@ impl<'a> Fitting<'a> {
         }
         about.training.set("rows", self.data.len());
         about.training.set("settings", settings);
+        if let Some(column) = settings.target {
+            about.training.set_target(column);
+        }
         about
     }
 

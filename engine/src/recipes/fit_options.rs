@@ -19,6 +19,7 @@ pub struct Fit {
     pub(super) preset: Option<Preset>,
     pub(super) prior: Option<Vec<f64>>,
     pub(super) classes: Option<usize>,
+    pub(super) target: Option<usize>,
     pub(super) components: Option<usize>,
     pub(super) channels: Option<usize>,
     pub(super) trees: Option<usize>,
@@ -86,6 +87,15 @@ impl Fit {
     pub fn classes(self, classes: usize) -> Self {
         Self {
             classes: Some(classes),
+            ..self
+        }
+    }
+
+    /// The column of real numbers that is to be predicted from the others, in place of classes.
+    /// [`Predictor::mixtures`](crate::Predictor::mixtures) then gives its distribution.
+    pub fn target(self, column: usize) -> Self {
+        Self {
+            target: Some(column),
             ..self
         }
     }

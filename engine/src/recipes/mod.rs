@@ -7,6 +7,7 @@ mod chow_liu;
 mod presets;
 pub mod tables;
 mod densities;
+mod regressions;
 pub mod images;
 pub mod sequences;
 mod search;

@@ -12,7 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::structure::tree::{Kind, Sharing};
-use crate::structure::tree_layout::{ImageSpec, LevelSpec, column_tree};
+use crate::structure::tree_layout::{ImageSpec, LevelSpec, column_levels, column_tree};
 use crate::structure::{ClassRows, Structure};
 
 impl Structure {
@@ -25,6 +25,7 @@ impl Structure {
             components: 24,
             channels: vec![128],
             classes: 1,
+            last_apart: false,
         }
     }
 
@@ -56,6 +57,7 @@ pub struct TableBuilder {
     components: usize,
     channels: Vec<usize>,
     classes: usize,
+    last_apart: bool,
 }
 
 impl TableBuilder {
@@ -76,6 +78,14 @@ impl TableBuilder {
     /// How many neighbours meet at each level, until one node is left.
     pub fn window(self, window: usize) -> Self {
         Self { window, ..self }
+    }
+
+    /// The last local structure of every tree meets the others at the top only, as a class does.
+    pub fn last_apart(self) -> Self {
+        Self {
+            last_apart: true,
+            ..self
+        }
     }
 
     /// M: components of every leaf family.
@@ -105,7 +115,9 @@ impl TableBuilder {
         }
         let tree = |groups: &Vec<Vec<u32>>| {
             let (window, components) = (self.window, self.components);
-            column_tree(&self.kinds, groups, window, components, &self.channels)
+            let apart = usize::from(self.last_apart);
+            let levels = column_levels(groups.len(), apart, window, &self.channels);
+            column_tree(&self.kinds, groups, components, levels)
         };
         let structure = Structure {
             trees: self.trees.iter().map(tree).collect::<Result<_>>()?,

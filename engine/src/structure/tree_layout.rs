@@ -231,13 +231,39 @@ fn pool(spec: &LevelSpec, grid: &NodeGrid) -> (Level, NodeGrid) {
     (level, coarser)
 }
 
-/// Groups of columns, `window` neighbours meeting at each level.
+/// Levels at each of which `window` neighbours meet; the last `apart` of the nodes stay alone until the top.
+pub(crate) fn column_levels(
+    groups: usize,
+    apart: usize,
+    window: usize,
+    channels: &[usize],
+) -> Vec<Level> {
+    let mut levels = Vec::new();
+    let mut nodes = groups;
+    while nodes > 1 || levels.is_empty() {
+        let all: Vec<u32> = (0..nodes as u32).collect();
+        let (others, alone) = all.split_at(nodes.saturating_sub(apart));
+        let mut children: Vec<Vec<u32>> = others.chunks(window).map(<[u32]>::to_vec).collect();
+        match &mut children[..] {
+            [top] => top.extend_from_slice(alone),
+            _ => children.extend(alone.iter().map(|&node| vec![node])),
+        }
+        nodes = children.len();
+        levels.push(Level {
+            channels: channels[levels.len().min(channels.len() - 1)],
+            weight_of: all,
+            children,
+        });
+    }
+    levels
+}
+
+/// Groups of columns under these levels.
 pub(crate) fn column_tree(
     kinds: &[Kind],
     groups: &[Vec<u32>],
-    window: usize,
     components: usize,
-    channels: &[usize],
+    levels: Vec<Level>,
 ) -> Result<Tree> {
     let mut families = Vec::new();
     let mut positions = Vec::new();
@@ -256,23 +282,31 @@ pub(crate) fn column_tree(
             family: index as u32,
         });
     }
-    let mut levels = Vec::new();
-    let mut nodes = positions.len() as u32;
-    while nodes > 1 || levels.is_empty() {
-        let all: Vec<u32> = (0..nodes).collect();
-        let children: Vec<Vec<u32>> = all.chunks(window).map(<[u32]>::to_vec).collect();
-        nodes = children.len() as u32;
-        let channels = channels[levels.len().min(channels.len() - 1)];
-        levels.push(Level {
-            channels,
-            weight_of: all,
-            children,
-        });
-    }
     Ok(Tree {
         components,
         families,
         positions,
         levels,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_column_meets_the_others_at_the_top() {
+        let children = |groups, apart| -> Vec<Vec<Vec<u32>>> {
+            let levels = column_levels(groups, apart, 2, &[3]);
+            levels.into_iter().map(|level| level.children).collect()
+        };
+        assert_eq!(children(3, 1), [vec![vec![0, 1, 2]]]);
+        let (first, second) = (vec![vec![0, 1], vec![2, 3], vec![4]], vec![vec![0, 1, 2]]);
+        assert_eq!(children(5, 1), [first, second]);
+        assert_eq!(
+            children(3, 0),
+            [vec![vec![0, 1], vec![2]], vec![vec![0, 1]]]
+        );
+        assert_eq!(children(1, 1), [vec![vec![0]]], "nothing to predict from");
+    }
 }

@@ -55,6 +55,8 @@ pub enum Target {
     Objective(f64),
     /// `log P(X, y)`, or log P(X) without a label, to be raised; its output gradients are posteriors.
     Likelihood,
+    /// `−log P(y|x) − β log P(x)` where y is a column: rows come in pairs, see [`pair_loss`].
+    Column(f64),
 }
 
 /// The loss of a batch, and its output gradients (B, K) divided by the sum of the rows' weights.
@@ -68,6 +70,9 @@ pub fn loss_and_gradients(
     target: Target,
     output_gradients: &mut Vec<f32>,
 ) -> Loss {
+    if let Target::Column(beta) = target {
+        return pair_loss(log_likelihood, labels, row_weights, beta, output_gradients);
+    }
     let k = log_prior.len();
     let mut loss = Loss {
         rows: labels.len(),
@@ -99,12 +104,49 @@ pub fn loss_and_gradients(
     loss
 }
 
+/// The loss where y is a column, and its output gradients. Of 2n rows, the first n hold x and y, the others the same x
+/// alone.
+///
+/// ```text
+/// −log P(y|x) − β log P(x) = −log P(x,y) + (1 − β) log P(x)
+/// ```
+///
+/// `labels` are 0 where y is known, and −1 where it is missing: then the row teaches P(x) only.
+fn pair_loss(
+    log_likelihood: &[f64],
+    labels: &[i64],
+    row_weights: &[f32],
+    beta: f64,
+    output_gradients: &mut Vec<f32>,
+) -> Loss {
+    let n = labels.len() / 2;
+    let mut loss = Loss {
+        rows: n,
+        ..Loss::default()
+    };
+    output_gradients.clear();
+    output_gradients.resize(2 * n, 0.0);
+    for b in 0..n {
+        let weight = row_weights.get(b).map_or(1.0, |&w| f64::from(w));
+        let (both, alone) = (log_likelihood[b], log_likelihood[n + b]);
+        let known = f64::from(u8::from(labels[b] >= 0));
+        loss.weight += weight;
+        loss.generative -= weight * alone;
+        loss.discriminative += weight * known * (alone - both);
+        output_gradients[b] = (-weight * known) as f32;
+        output_gradients[n + b] = (weight * (known - beta)) as f32;
+    }
+    let scale = share_of(loss.weight);
+    output_gradients.iter_mut().for_each(|g| *g *= scale);
+    loss
+}
+
 impl Target {
     /// `∂/∂ log P(X|y)` of one row, from P(y|X) and whether y is its label (`None` where that is missing).
     fn gradient(self, posterior: f64, is_label: Option<bool>) -> f64 {
         match (self, is_label) {
-            (Self::Objective(beta), None) => -beta * posterior,
-            (Self::Objective(beta), Some(is_label)) => {
+            (Self::Objective(beta) | Self::Column(beta), None) => -beta * posterior,
+            (Self::Objective(beta) | Self::Column(beta), Some(is_label)) => {
                 posterior - f64::from(is_label) - beta * posterior
             }
             (Self::Likelihood, None) => posterior,
@@ -156,6 +198,29 @@ mod tests {
                 "{i}: {numeric} {}",
                 gradients[i]
             );
+        }
+    }
+
+    #[test]
+    fn gradients_of_pairs_by_finite_differences() {
+        let scores = [-3.0, -2.5, -4.0, -1.0, -1.5, 2.0];
+        let (labels, weights) = ([0, -1, 0, 0, -1, 0], [2.0, 0.5, 1.0]);
+        let objective = |scores: &[f64], gradients: &mut Vec<f32>| {
+            let target = Target::Column(0.3);
+            loss_and_gradients(scores, &[0.0], &labels, &weights, target, gradients).objective(0.3)
+        };
+        let mut gradients = Vec::new();
+        let whole = objective(&scores, &mut gradients);
+        let by_hand = 2.0 * (-1.0 + 3.0 + 0.3) + 0.5 * 0.3 * 1.5 + (2.0 + 4.0 - 0.3 * 2.0);
+        assert!((whole - by_hand / 3.5).abs() < 1e-12, "{whole}");
+        for i in 0..scores.len() {
+            let moved = |by: f64| {
+                let mut scores = scores;
+                scores[i] += by;
+                objective(&scores, &mut Vec::new())
+            };
+            let numeric = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!((numeric - f64::from(gradients[i])).abs() < 1e-6, "{i}");
         }
     }
 

@@ -59,6 +59,10 @@ pub struct Settings {
     pub spread: f64,
     /// P(y).
     pub prior: Prior,
+    /// The column y that is to be predicted from the others, where there is one: then the objective is
+    /// `−log P(y|x) − β log P(x)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
     /// Steps between validations, where there is a validation set.
     pub validate_every: usize,
     /// Seed of everything random.
@@ -85,6 +89,7 @@ impl Default for Settings {
             leaves: LeafStart::default(),
             spread: 1.0,
             prior: Prior::Labels,
+            target: None,
             validate_every: 1000,
             seed: 1,
         }
@@ -165,6 +170,13 @@ impl Settings {
         within("rotate", "from 0 to 180", 180.0, self.rotate)?;
         within("stretch", "from 0 to 0.9", 0.9, self.stretch)?;
         count("validate_every", self.validate_every)?;
+        let suits_target = self.rule != Rule::Em && nodes.is_empty();
+        require(
+            "target",
+            "none with EM, and none where nodes are summed out",
+            self.target.is_none() || suits_target,
+            format!("{:?}", self.target),
+        )?;
         let suits_rule = self.rule != Rule::Em || self.rate <= 1.0;
         require("rate", "at most 1 for EM", suits_rule, self.rate)?;
         self.rule.check()

@@ -33,6 +33,9 @@ pub(crate) fn pick(
 }
 
 /// Puts the rows of a step into the frame: shifted, turned and stretched, with random holes. `placements` are by shift.
+///
+/// Where a column is to be predicted, each of n rows is there twice with the same holes: first with that column, then
+/// without it.
 pub(crate) fn load_rows<'a>(
     batch: &mut Batch,
     structure: &Structure,
@@ -48,7 +51,15 @@ pub(crate) fn load_rows<'a>(
         settings,
         step,
     };
-    batch.fill_rows(|b, frame| rows.load(b, row_of(b), frame));
+    let Some(target) = settings.target else {
+        return batch.fill_rows(|b, frame| rows.load(b, row_of(b), frame));
+    };
+    let (n, column) = (settings.batch, &placements[0][target]);
+    batch.fill_rows(|b, frame| {
+        rows.load(b % n, row_of(b % n), frame);
+        let seen = if b < n { row_of(b)[target] } else { f32::NAN };
+        column.put(seen, frame);
+    });
 }
 
 /// What the rows of a step have in common.

@@ -25,7 +25,7 @@ use crate::layers::weights::{Prepared, Weights};
 use crate::matrix::Rows;
 use crate::model::{About, Column, Model, Scaling};
 use crate::rows::batch::Batch;
-use crate::structure::Structure;
+use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
 use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
@@ -59,7 +59,8 @@ type Listener<'a> = Box<dyn FnMut(&Progress) + Send + 'a>;
 pub(crate) struct Best {
     /// Steps done when it was scored.
     pub step: usize,
-    /// Accuracy or minus log-loss; mean log P(X) where there is one class.
+    /// Accuracy or minus log-loss; mean log P(y|x) where y is a column, or mean log P(X) where there is neither class nor
+    /// target.
     pub score: f64,
     /// Its weights.
     pub weights: Weights,
@@ -159,6 +160,7 @@ impl<'a> Trainer<'a> {
     pub(crate) fn assemble(model: Model, settings: Settings, data: Arc<Data<'a>>) -> Result<Self> {
         settings.check()?;
         check_moves(&model.structure, &settings)?;
+        check_target(&model.structure, &settings)?;
         let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
         let of_family = |family: &crate::layers::leaf::Family| {
             Statistics::new(family)
@@ -365,6 +367,22 @@ fn check_moves(structure: &Structure, settings: &Settings) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// A column to predict is one of real numbers in a table without classes.
+fn check_target(structure: &Structure, settings: &Settings) -> Result<()> {
+    let Some(column) = settings.target else {
+        return Ok(());
+    };
+    let is_number = structure.kinds.get(column) == Some(&Kind::Gaussian);
+    if is_number && structure.classes == 1 && structure.frame.is_none() {
+        return Ok(());
+    }
+    Err(Error::Setting {
+        name: "target",
+        expected: "a column of real numbers in a table without classes",
+        got: format!("column {column}"),
+    })
 }
 
 /// The same leaves with the logits that follow from W.

@@ -20,6 +20,13 @@ impl Trainer<'_> {
         let Device::Cuda(ordinal) = device else {
             return Ok(());
         };
+        if self.settings.target.is_some() {
+            return Err(Error::Setting {
+                name: "device",
+                expected: "cpu: a column is learned to be predicted on the processor only",
+                got: format!("cuda:{ordinal}"),
+            });
+        }
         let place = |place: u32| if place == OUTSIDE { -1 } else { place as i32 };
         let places: Vec<i32> = self
             .placements

@@ -18,6 +18,7 @@ use crate::training::optimizer::{Rule, Step, update_mixing};
 use crate::training::step_randomness::{drop_nodes, load_rows, pick};
 use crate::training::trainer::{Best, Measure, Trainer};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
+use std::borrow::Cow;
 
 impl Trainer<'_> {
     pub(crate) fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
@@ -31,10 +32,7 @@ impl Trainer<'_> {
             &dropped,
             Keep::Everything,
         );
-        let target = match self.settings.rule {
-            Rule::Em => Target::Likelihood,
-            _ => Target::Objective(self.settings.generative),
-        };
+        let target = self.optimised();
         let scores = self.activations.log_likelihood();
         let mut loss = loss_and_gradients(
             scores,
@@ -78,6 +76,16 @@ impl Trainer<'_> {
         Ok(loss)
     }
 
+    /// What the settings say is optimised.
+    fn optimised(&self) -> Target {
+        let beta = self.settings.generative;
+        match (self.settings.rule, self.settings.target) {
+            (_, Some(_)) => Target::Column(beta),
+            (Rule::Em, None) => Target::Likelihood,
+            _ => Target::Objective(beta),
+        }
+    }
+
     /// Scores a set without touching the training, and keeps the model if it is the best so far.
     pub(crate) fn validate(&mut self, set: &Data<'_>) -> Loss {
         const ROWS: usize = 256;
@@ -86,8 +94,10 @@ impl Trainer<'_> {
         let guard = UnderflowFallback::default();
         let mut total = Loss::default();
         for (index, rows) in set.values.chunks(ROWS * width).enumerate() {
-            self.model.fill(rows, (0, 0), &mut self.batch);
-            let count = self.batch.rows;
+            let count = rows.len() / width;
+            let labels = (0..count).map(|b| set.label(index * ROWS + b));
+            let (rows, labels) = self.validated(rows, labels.collect());
+            self.model.fill(&rows, (0, 0), &mut self.batch);
             self.activations.forward(
                 &self.model.structure,
                 &self.prepared,
@@ -97,13 +107,16 @@ impl Trainer<'_> {
             );
             self.activations
                 .recheck_scores(&self.model.structure, &weights, &guard, &self.batch);
-            let labels: Vec<i64> = (0..count).map(|b| set.label(index * ROWS + b)).collect();
             let row_weights = set
                 .weights
                 .get(index * ROWS..index * ROWS + count)
                 .unwrap_or_default();
             let scores = self.activations.log_likelihood();
-            let target = Target::Objective(self.settings.generative);
+            let beta = self.settings.generative;
+            let target = match self.settings.target {
+                Some(_) => Target::Column(beta),
+                None => Target::Objective(beta),
+            };
             total.add(&loss_and_gradients(
                 scores,
                 &self.model.log_prior,
@@ -113,10 +126,12 @@ impl Trainer<'_> {
                 &mut self.output_gradients,
             ));
         }
+        let by_label = -total.discriminative / total.weight;
         let score = match self.best_by {
+            _ if self.settings.target.is_some() => by_label,
             _ if self.model.structure.classes == 1 => -total.generative / total.weight,
             Measure::Accuracy => total.accuracy(),
-            Measure::LogLoss => -total.discriminative / total.weight,
+            Measure::LogLoss => by_label,
         };
         if self.best.as_ref().is_none_or(|best| score > best.score) {
             self.best = Some(Best {
@@ -126,6 +141,19 @@ impl Trainer<'_> {
             });
         }
         total
+    }
+
+    /// Rows and labels as the loss takes them: in pairs, where a column is to be predicted.
+    fn validated<'r>(&self, rows: &'r [f32], labels: Vec<i64>) -> (Cow<'r, [f32]>, Vec<i64>) {
+        let Some(target) = self.settings.target else {
+            return (Cow::Borrowed(rows), labels);
+        };
+        let width = self.model.structure.width();
+        let mut pairs = [rows, rows].concat();
+        let alone = pairs[rows.len()..].iter_mut().skip(target).step_by(width);
+        alone.for_each(|y| *y = f32::NAN);
+        let known = known_numbers(rows.chunks(width).map(|row| row[target]));
+        (Cow::Owned(pairs), known)
     }
 
     /// The rows of this step: shuffled, shifted, with random holes.
@@ -146,7 +174,13 @@ impl Trainer<'_> {
         self.weights.clear();
         self.weights
             .extend(picked.iter().filter_map(|&row| data.weights.get(row)));
-        self.batch.fit(structure, size);
+        let mut rows_of_batch = size;
+        if let Some(target) = self.settings.target {
+            let numbers = picked.iter().map(|&row| data.values[row * width + target]);
+            self.labels = known_numbers(numbers);
+            rows_of_batch *= 2;
+        }
+        self.batch.fit(structure, rows_of_batch);
         load_rows(
             &mut self.batch,
             structure,
@@ -215,4 +249,10 @@ impl Trainer<'_> {
             }
         }
     }
+}
+
+/// The labels of pairs of rows: 0 where the number to predict is known, −1 where it is missing.
+fn known_numbers(numbers: impl Iterator<Item = f32>) -> Vec<i64> {
+    let known: Vec<i64> = numbers.map(|y| -i64::from(y.is_nan())).collect();
+    known.repeat(2)
 }

@@ -2,6 +2,7 @@
 
 pub mod outcome;
 mod print;
+mod numbers;
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::Input;
@@ -26,6 +27,10 @@ use sumout_data::model_files::{self, DATA, SPLIT_FROM, layout_of};
 /// Log-likelihood is the mean over all rows of log P(observed values), in nats; higher is better.
 /// It is a density in the units of the data. So it can be positive, and it can only be compared
 /// between models of the same columns in the same units.
+///
+/// A model that was trained with --regression is evaluated by the errors of its mean (rmse, r2) and of its
+/// median (mae), by how often its 50 % and 90 % intervals hold the target, and by the log score: the mean of
+/// log P(target | observed values), in nats; higher is better.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Model files; several form an ensemble, which averages their posteriors
@@ -68,10 +73,17 @@ impl Member<'_> {
 
 /// Evaluates and prints.
 pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
-    let members = open_members(args)?;
+    let mut members = open_members(args)?;
     check_members(&members)?;
     check_missing(args, members[0].model())?;
     check_shifts(args, members[0].model())?;
+    if let Some(column) = members[0].model().target() {
+        check_alone(args, &members)?;
+        let trained_on = trained_on(&members);
+        let digest = numbers::run(args, &mut members[0].predictor, column, out)?;
+        warn_of_training_rows(&trained_on, &digest);
+        return Ok(());
+    }
     let model = members[0].model();
     let names: Vec<String> = (0..model.structure.classes)
         .map(|class| model.class_name(class))
@@ -124,6 +136,22 @@ fn check_members(members: &[Member<'_>]) -> Result<()> {
                 "{path}: expected a model of the same columns and classes as {first}"
             )));
         }
+    }
+    Ok(())
+}
+
+/// A model of numbers has no classes, and averages with no other.
+fn check_alone(args: &Args, members: &[Member<'_>]) -> Result<()> {
+    if members.len() > 1 {
+        let (first, count) = (members[0].path.display(), members.len());
+        return Err(user_error(format!(
+            "{first}: it predicts a number; expected one model, got {count}"
+        )));
+    }
+    if args.per_class {
+        return Err(user_error(
+            "--per-class: expected a model of classes, got one that predicts a number",
+        ));
     }
     Ok(())
 }

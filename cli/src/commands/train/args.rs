@@ -28,6 +28,10 @@ pub struct Args {
     /// given several times
     #[arg(long, value_name = "COLUMNS")]
     pub(super) whole: Vec<String>,
+    /// The target is a number, to be predicted as a number: mean, standard deviation and quantiles in place
+    /// of classes
+    #[arg(long, requires = "target", conflicts_with_all = ["prior", "class_weight", "plan"])]
+    pub(super) regression: bool,
     /// Columns to leave out, separated by commas; can be given several times
     #[arg(long, value_name = "COLUMNS")]
     pub(super) ignore: Vec<String>,
@@ -70,4 +74,12 @@ pub struct Args {
     pub(super) batch: Option<usize>,
     #[command(flatten)]
     pub(super) device: DeviceArgs,
+}
+
+impl Args {
+    /// The column of the class, if there is one: a target that is a number is a column like the others.
+    pub(super) fn class_column(&self) -> Option<String> {
+        let target = self.input.target.clone();
+        target.filter(|_| !self.regression)
+    }
 }

@@ -3,6 +3,7 @@
 pub mod args;
 mod training_data;
 mod class_numbers;
+mod number_target;
 mod ranges;
 mod resume_command;
 mod start;

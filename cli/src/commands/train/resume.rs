@@ -18,7 +18,10 @@ pub fn resume(args: &Args, checkpoint: &Path) -> Result<(Checkpoint, TrainingDat
     let stopped = Checkpoint::from_bytes(&model_files::bytes(checkpoint)?)
         .with_context(|| checkpoint.display().to_string())?;
     let model = stopped.model();
-    let options = args.input.options(Split::Train)?;
+    let mut options = args.input.options(Split::Train)?;
+    if model.target().is_some() {
+        options.target = None; // a column like the others
+    }
     let noted: Option<String> = model.about.training.get(VALIDATION_FROM);
     let validation = args.validation.as_deref().or(noted.as_deref());
     let mut data = TrainingData::read(args, &options, Some(&layout_of(model)), validation)?;

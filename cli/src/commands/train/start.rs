@@ -2,6 +2,7 @@
 
 use crate::commands::train::args::Args;
 use crate::commands::train::class_numbers;
+use crate::commands::train::number_target;
 use crate::commands::train::ranges;
 use crate::commands::train::training_data::{
     TrainingData, class_counts, class_name, describe, describe_labels, digest,
@@ -42,6 +43,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let options = ReadOptions {
         categorical: args.categorical.clone(),
         ignore: args.ignore.clone(),
+        target: args.class_column(),
         ..args.input.options(Split::Train)?
     };
     let mut data = TrainingData::read(args, &options, None, args.validation.as_deref())?;
@@ -69,6 +71,8 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let fit = if plan.is_open() {
         let fit = fit_to_table(&data.table).settings(plan.changes()?)?;
         let fit = args.trees.into_iter().fold(fit, Fit::trees);
+        let target = number_target::column(args, &data.table)?;
+        let fit = target.into_iter().fold(fit, Fit::target);
         with_changes(fit, args, prior.or(weighted))?
     } else {
         planned(&plan, args, &data.table, (prior, weighted))?
@@ -228,6 +232,10 @@ pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingD
         writeln!(out, "validation {}", describe(validation))?;
     }
     let settings = fitting.settings();
+    if let Some(column) = settings.target {
+        let target = number_target::describe(&data.table, column);
+        writeln!(out, "target     {}", one_line(&target))?;
+    }
     if fitting.trials() == 0 {
         writeln!(out, "model      {}", describe_model(fitting))?;
     }

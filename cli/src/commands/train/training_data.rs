@@ -50,7 +50,7 @@ impl TrainingData {
         }
         let options = ReadOptions {
             split: Split::Test,
-            target: args.input.target.clone(),
+            target: options.target.clone(),
             ignore: Vec::new(),
             categorical: Vec::new(),
             ..options.clone()
