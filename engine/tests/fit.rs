@@ -85,7 +85,7 @@ fn trees_and_clusters_stand_side_by_side() {
 fn one_tree_is_what_a_trainer_trains() {
     let (values, labels) = sorted(table(200)); // as a fit sorts them
     let rows = Rows::new(&values, 3).unwrap();
-    let fit = small().trees(1).clusters(false);
+    let fit = small().trees(1).clusters(false).curves(false);
     let model = fit.clone().run(rows, &labels).unwrap();
     let structure = ColumnPlan::for_rows(200)
         .structure(&KINDS, &values, 2)

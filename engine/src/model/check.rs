@@ -16,8 +16,15 @@ pub fn check(model: &Model) -> Result<()> {
     let (structure, weights) = (&model.structure, &model.weights);
     structure.check()?;
     model.scaling.check(structure.width()).map_err(wrong)?;
-    if structure.frame.is_some() && !model.scaling.ranges.is_empty() {
-        return Err(wrong("bounds: expected a table, got images"));
+    let is_bent = !(model.scaling.ranges.is_empty() && model.scaling.curves.is_empty());
+    if structure.frame.is_some() && is_bent {
+        return Err(wrong("bounds or curves: expected a table, got images"));
+    }
+    for (column, kind) in structure.row_kinds().into_iter().enumerate() {
+        if model.scaling.curve_of(column).is_some() && kind != Kind::Gaussian {
+            let what = format!("curves: column {column} is {kind:?}, expected numbers");
+            return Err(wrong(what));
+        }
     }
     for (column, (range, &kind)) in model
         .scaling

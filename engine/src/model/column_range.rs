@@ -244,19 +244,6 @@ pub(crate) fn with_margins(ranges: &[ColumnRange], values: &[f32]) -> Vec<Column
     ranges.iter().enumerate().map(of_column).collect()
 }
 
-/// Rows (n, width) of the data as the model takes them; none where they are the same.
-pub(crate) fn to_model(ranges: &[ColumnRange], values: &[f32]) -> Option<Vec<f32>> {
-    if !ranges.iter().any(ColumnRange::is_bounded) {
-        return None;
-    }
-    let mut values = values.to_vec();
-    values.par_chunks_mut(ranges.len()).for_each(|row| {
-        let pairs = row.iter_mut().zip(ranges);
-        pairs.for_each(|(x, range)| *x = range.to_model(*x));
-    });
-    Some(values)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

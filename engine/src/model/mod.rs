@@ -1,6 +1,7 @@
 //! A model: blueprint, learned numbers, class prior, and how rows of data become numbers of the frame.
 
 pub(crate) mod column_range;
+pub(crate) mod curve;
 pub(crate) mod tensor_file;
 pub(crate) mod check;
 pub(crate) mod model_file;
@@ -14,14 +15,15 @@ use crate::matrix::Rows;
 use crate::rows::batch::Batch;
 use crate::structure::{ClassRows, Kind, OUTSIDE, Structure};
 pub use column_range::ColumnRange;
-use column_range::check_ranges;
+use column_range::{Moments, check_ranges};
+pub use curve::Curve;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// How a number of the data becomes a number of the model: `z = (w(x) − offset) · scale`, where w is the identity for a
-/// column without bounds. Densities are reported in the units of the data: `log p(x) = log p(z) + log scale + log w'(x)`.
+/// column without bounds or curve. Densities are reported in the units of the data: `log p(x) = log p(z) + log scale + log w'(x)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
     /// One for each column, or a single one for all.
@@ -32,6 +34,9 @@ pub struct Scaling {
     /// takes rows to which w was applied already ([`Fit`](crate::recipes::Fit) does so).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<ColumnRange>,
+    /// The curve w of each column without bounds; empty where none has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<Curve>,
 }
 
 impl Default for Scaling {
@@ -47,6 +52,7 @@ impl Scaling {
             offset: vec![offset],
             scale: vec![scale],
             ranges: Vec::new(),
+            curves: Vec::new(),
         }
     }
 
@@ -64,6 +70,62 @@ impl Scaling {
     /// What the numbers of a column can be.
     pub fn range_of(&self, column: usize) -> ColumnRange {
         self.ranges.get(column).copied().unwrap_or_default()
+    }
+
+    /// The curve of a column, if it has one.
+    pub fn curve_of(&self, column: usize) -> Option<&Curve> {
+        let curve = self.curves.get(column);
+        curve.filter(|curve| !curve.is_identity())
+    }
+
+    /// Whether w of a column is not the identity.
+    pub(crate) fn is_bent(&self, column: usize) -> bool {
+        self.curve_of(column).is_some() || self.range_of(column).is_bounded()
+    }
+
+    /// w(x).
+    pub(crate) fn bend(&self, column: usize, x: f32) -> f32 {
+        match self.curve_of(column) {
+            Some(curve) => curve.to_model(x),
+            None => self.range_of(column).to_model(x),
+        }
+    }
+
+    /// Rows (n, width) of the data with w applied; none where w is the identity.
+    pub(crate) fn bent(&self, rows: &[f32], width: usize) -> Option<Vec<f32>> {
+        if !(0..width).any(|column| self.is_bent(column)) {
+            return None;
+        }
+        let mut rows = rows.to_vec();
+        rows.par_chunks_mut(width).for_each(|row| {
+            let cells = row.iter_mut().enumerate();
+            cells.for_each(|(column, x)| *x = self.bend(column, *x));
+        });
+        Some(rows)
+    }
+
+    /// log w'(x).
+    pub(crate) fn log_slope(&self, column: usize, x: f32) -> f64 {
+        match self.curve_of(column) {
+            Some(curve) => curve.log_slope(x),
+            None => self.range_of(column).log_slope(x),
+        }
+    }
+
+    /// The number of the data that stands for w: one that the column can hold.
+    pub fn to_data(&self, column: usize, w: f64) -> f32 {
+        match self.curve_of(column) {
+            Some(curve) => self.range_of(column).tidy(curve.to_data(w)),
+            None => self.range_of(column).from_model(w),
+        }
+    }
+
+    /// Mean and variance of x where w is normal.
+    pub(crate) fn moments(&self, column: usize, mean: f64, sigma: f64) -> Moments {
+        match self.curve_of(column) {
+            Some(curve) => curve.moments(mean, sigma),
+            None => self.range_of(column).moments(mean, sigma),
+        }
     }
 
     /// w(x) to model.
@@ -86,6 +148,7 @@ impl Scaling {
     /// Checks lengths and signs against a row's width.
     pub fn check(&self, width: usize) -> Result<()> {
         check_ranges(&self.ranges, width)?;
+        self.check_curves(width)?;
         for (what, values) in [
             ("scaling offsets", &self.offset),
             ("scaling factors", &self.scale),
@@ -111,6 +174,22 @@ impl Scaling {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Curves: none or one for each column, and none where there are bounds.
+    fn check_curves(&self, width: usize) -> Result<()> {
+        if !self.curves.is_empty() && self.curves.len() != width {
+            let expected = format!("none or {width}");
+            return Err(Error::shape("curves", expected, self.curves.len()));
+        }
+        for (column, curve) in self.curves.iter().enumerate() {
+            curve.check(column)?;
+            if !curve.is_identity() && self.range_of(column).is_bounded() {
+                let what = format!("column {column}");
+                return Err(Error::shape(what, "bounds or a curve", "both"));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! log_prior              (K) f64                 log P(y)
-//! scaling.offset, .scale (1) or (width)          z = (w(x) − offset) · scale; w is in `column_range.rs`
+//! scaling.offset, .scale (1) or (width)          z = (w(x) − offset) · scale; w is in `column_range.rs`, `curve.rs`
+//! curves.x, .y (knots of all columns)             of those with a curve; how many each has is in the JSON text
 //! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis
 //! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis
 //! tree0.leaves.mean      (coordinates, M)        Gaussian coordinates, family after family; log_sigma likewise
@@ -31,7 +32,7 @@ use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::model::check::check;
 use crate::model::tensor_file::{self, Tensor, Tensors, wrong};
-use crate::model::{About, ColumnRange, Model, Scaling};
+use crate::model::{About, ColumnRange, Curve, Model, Scaling};
 use crate::structure::{Kind, Structure, Tree};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -65,6 +66,8 @@ struct Header {
     about: About,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ranges: Vec<ColumnRange>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    knots: Vec<usize>, // of the curve of each column
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -153,6 +156,7 @@ fn write(
         structure: model.structure.clone(),
         about: model.about.clone(),
         ranges: model.scaling.ranges.clone(),
+        knots: model.scaling.curves.iter().map(|c| c.x.len()).collect(),
         state,
     };
     let text = serde_json::to_string(&header).map_err(wrong)?;
@@ -173,6 +177,15 @@ fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
             format!("scaling.{name}"),
             Tensor::floats(&[values.len()], values.iter().copied()),
         );
+    }
+    let curves = &model.scaling.curves;
+    if !curves.is_empty() {
+        let x: Vec<f32> = curves.iter().flat_map(|c| &c.x).copied().collect();
+        let y: Vec<f32> = curves.iter().flat_map(|c| &c.y).copied().collect();
+        for (name, knots) in [("x", x), ("y", y)] {
+            let tensor = Tensor::floats(&[knots.len()], knots.into_iter());
+            tensors.insert(format!("curves.{name}"), tensor);
+        }
     }
     let classes = &model.weights.classes;
     tensors.insert(
@@ -205,6 +218,29 @@ fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
         }
     }
     Ok(tensors)
+}
+
+/// The curves of the columns, whose knots stand one after the other.
+fn read_curves(tensors: &mut Tensors<'_>, knots: &[usize]) -> Result<Vec<Curve>> {
+    if knots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = knots
+        .iter()
+        .try_fold(0usize, |sum, &count| sum.checked_add(count));
+    let all = all.ok_or_else(|| wrong("knots: too many"))?;
+    let x = tensors.floats("curves.x", Some(&[all]))?;
+    let y = tensors.floats("curves.y", Some(&[all]))?;
+    let mut from = 0;
+    let curve = |&count: &usize| {
+        let part = from..from + count;
+        from = part.end;
+        Curve {
+            x: x[part.clone()].to_vec(),
+            y: y[part].to_vec(),
+        }
+    };
+    Ok(knots.iter().map(curve).collect())
 }
 
 /// (matrices, C, A), without the padding of panels.
@@ -254,6 +290,7 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
         structure,
         about,
         ranges,
+        knots,
         state,
         ..
     } = parse_header(&tensors.text)?;
@@ -277,6 +314,7 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
         offset: tensors.floats("scaling.offset", None)?,
         scale: tensors.floats("scaling.scale", None)?,
         ranges,
+        curves: read_curves(&mut tensors, &knots)?,
     };
     if let Some((name, _)) = tensors
         .left()

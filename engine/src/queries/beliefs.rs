@@ -4,7 +4,6 @@
 use crate::arithmetic::math::argmax;
 use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::Density;
-use crate::model::ColumnRange;
 use crate::model::column_range::Moments;
 use crate::queries::predictor::Columns;
 use crate::structure::Kind;
@@ -14,21 +13,6 @@ use crate::structure::Kind;
 pub(super) struct Place {
     pub column: usize,
     pub first: usize,
-}
-
-/// A column with bounds: its moments are summed in the units of the data.
-pub(super) struct Bounds {
-    pub range: ColumnRange,
-    pub offset: f64,
-    pub factor: f64,
-}
-
-impl Bounds {
-    /// Those of the data where a number of the model is normal.
-    fn moments(&self, mean: f64, sigma: f64) -> Moments {
-        let mean = mean * self.factor + self.offset;
-        self.range.moments(mean, sigma * self.factor)
-    }
 }
 
 /// What is known of the numbers of one row.
@@ -59,20 +43,21 @@ impl Beliefs {
         self.probability.resize(first[first.len() - 1], 0.0);
     }
 
-    /// Adds one coordinate with the responsibilities of its components. Means and spreads are merged pairwise (Chan,
+    /// Adds one coordinate with the responsibilities of its components, which have other moments in the units of the data
+    /// where the column has bounds or a curve. Means and spreads are merged pairwise (Chan,
     /// Golub, LeVeque 1979), which does not cancel.
     pub(super) fn add(
         &mut self,
         Place { column, first }: Place,
         density: &Density,
         flow: &[f64],
-        bounds: Option<&Bounds>,
+        in_data: Option<&[Moments]>,
     ) {
         match density {
             Density::Gaussian { mean, sigma, .. } => {
                 for (d, &f) in flow.iter().enumerate().filter(|(_, f)| **f > 0.0) {
-                    let Moments { mean, variance } = match bounds {
-                        Some(bounds) => bounds.moments(mean[d], sigma[d]),
+                    let Moments { mean, variance } = match in_data {
+                        Some(moments) => moments[d],
                         None => Moments {
                             mean: mean[d],
                             variance: sigma[d] * sigma[d],
@@ -97,7 +82,7 @@ impl Beliefs {
     }
 
     /// Mean and variance of a missing number as [`Imputed`] reports them, in the units of the model, or of the data for
-    /// a column with bounds; NaN where nothing is possible.
+    /// a column with bounds or a curve; NaN where nothing is possible.
     pub(super) fn moments(&self, column: usize, kind: Kind, values: &[f64]) -> (f64, f64) {
         let total = if kind == Kind::Gaussian {
             self.weight[column]

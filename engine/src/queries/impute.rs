@@ -27,10 +27,11 @@
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
+use crate::layers::leaf_table::Density;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::beliefs::{Beliefs, Bounds, Place, first_values};
+use crate::queries::beliefs::{Beliefs, Place, first_values};
 use crate::queries::distinct_rows::DistinctRows;
-use crate::queries::predictor::{Pass, Predictor};
+use crate::queries::predictor::{BentMoments, Pass, Predictor};
 use crate::structure::{OUTSIDE, Tree};
 use rayon::prelude::*;
 
@@ -77,7 +78,6 @@ pub struct Imputed {
 pub(super) struct Flows<'a> {
     predictor: &'a Predictor,
     exact: Vec<Option<Vec<Vec<f64>>>>, // (B), by tree: (N, M), for rows that underflow spoilt
-    bounds: Vec<Option<Bounds>>,       // (width)
 }
 
 impl Flows<'_> {
@@ -138,7 +138,8 @@ impl Flows<'_> {
                         column,
                         first: first[column],
                     };
-                    beliefs.add(place, density, flow, self.bounds[column].as_ref());
+                    let moments = self.predictor.bent_moments().get(&(t, i, s));
+                    beliefs.add(place, density, flow, moments.map(Vec::as_slice));
                 }
             }
         }
@@ -175,11 +176,9 @@ impl Predictor {
             .enumerate()
             .map_init(LogValues::default, exact)
             .collect();
-        let bounds = (0..this.columns.kinds.len()).map(|column| this.bounds(column));
         Ok(Flows {
             predictor: this,
             exact,
-            bounds: bounds.collect(),
         })
     }
 
@@ -228,9 +227,9 @@ impl Predictor {
     /// A hole stays NaN only where the model gives what is observed probability zero.
     pub fn impute_mean(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Imputed> {
         let width = self.model.structure.width();
-        let units = |column: usize| match self.bounds(column) {
-            Some(_) => (0.0, 1.0), // beliefs are in the units of the data
-            None => self.units(column),
+        let units = |column: usize| match self.model.scaling.is_bent(column) {
+            true => (0.0, 1.0), // beliefs are in the units of the data
+            false => self.units(column),
         };
         let scale: Vec<(f64, f64)> = (0..width).map(units).collect();
         let ranges = self.model.scaling.ranges.clone();
@@ -319,15 +318,46 @@ impl Predictor {
         Ok(split)
     }
 
-    /// The bounds of a column, if it has any.
-    fn bounds(&self, column: usize) -> Option<Bounds> {
-        let range = self.model.scaling.range_of(column);
-        let (offset, factor) = self.units(column);
-        range.is_bounded().then_some(Bounds {
-            range,
-            offset,
-            factor,
+    /// Mean and variance of every component in the units of the data, by tree, position and coordinate, for columns with
+    /// bounds or a curve. They do not depend on a row, and are computed once.
+    fn bent_moments(&self) -> &BentMoments {
+        self.bent_moments.get_or_init(|| {
+            let mut all = BentMoments::new();
+            let scaling = &self.model.scaling;
+            for (place, column) in self.places() {
+                let (t, i, s) = place;
+                let family = self.model.structure.trees[t].positions[i].family as usize;
+                let Density::Gaussian { mean, sigma, .. } = &self.leaves[t][family].densities[s]
+                else {
+                    continue;
+                };
+                if scaling.is_bent(column) {
+                    let (offset, factor) = self.units(column);
+                    let pairs = mean.iter().zip(sigma);
+                    let moments = pairs.map(|(mean, sigma)| {
+                        scaling.moments(column, mean * factor + offset, sigma * factor)
+                    });
+                    all.insert(place, moments.collect());
+                }
+            }
+            all
         })
+    }
+
+    /// Tree, position and coordinate of every column, as often as it stands in a tree.
+    fn places(&self) -> Vec<((usize, usize, usize), usize)> {
+        let mut places = Vec::new();
+        for (t, tree) in self.model.structure.trees.iter().enumerate() {
+            for (i, position) in tree.positions.iter().enumerate() {
+                for (s, &input) in position.inputs.iter().enumerate() {
+                    let inside = (input != OUTSIDE).then(|| self.columns.of_place[input as usize]);
+                    if let Some(column) = inside.filter(|&column| column != OUTSIDE) {
+                        places.push(((t, i, s), column as usize));
+                    }
+                }
+            }
+        }
+        places
     }
 
     /// Offset and factor from the model's units back to those of a column; (0, 1) for a discrete one.

@@ -174,11 +174,15 @@ impl Predictor {
         }
     }
 
-    /// Adds the logarithm of the scale of every observed number, and of the slope of w where it has bounds, which turns
+    /// Adds the logarithm of the scale of every observed number, and of the slope of w, which turns
     /// densities of the model into those of data.
     pub(crate) fn add_units(&self, rows: &[f32], shift: (isize, isize), scores: &mut [f64]) {
-        let ranges = &self.model.scaling.ranges;
-        if self.columns.log_scale.iter().all(|&log| log == 0.0) && ranges.is_empty() {
+        let scaling = &self.model.scaling;
+        let width = self.model.structure.width();
+        let bent: Vec<usize> = (0..width)
+            .filter(|&column| scaling.is_bent(column))
+            .collect();
+        if self.columns.log_scale.iter().all(|&log| log == 0.0) && bent.is_empty() {
             return;
         }
         let places = self.model.structure.placement(shift);
@@ -193,8 +197,9 @@ impl Predictor {
         by_row.for_each(|(scores, row)| {
             let seen = row.iter().zip(&scales).filter(|(x, _)| !x.is_nan());
             let mut sum: f64 = seen.map(|(_, log)| log).sum();
-            let bounded = row.iter().zip(ranges).filter(|(x, _)| !x.is_nan());
-            sum += bounded.map(|(x, range)| range.log_slope(*x)).sum::<f64>();
+            let seen = bent.iter().filter(|&&column| !row[column].is_nan());
+            let slope = |&column: &usize| scaling.log_slope(column, row[column]);
+            sum += seen.map(slope).sum::<f64>();
             scores.iter_mut().for_each(|score| *score += sum);
         });
     }

@@ -26,17 +26,29 @@ use crate::arithmetic::normal::{normal_cdf, normal_density};
 use crate::error::{Error, Result};
 use crate::layers::leaf_table::Density;
 use crate::matrix::{Matrix, Rows};
+use crate::model::Scaling;
+use crate::model::column_range::Moments;
 use crate::queries::impute::Flows;
 use crate::queries::predictor::{Columns, Predictor};
 use crate::random::Stream;
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Distributions of one column in n rows, in the units of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixtures {
     normals: Vec<Normal>,
+    bend: Option<Bend>,
     weights: Matrix<f64>, // (n, normals); rows sum to one, or are zero where what is observed is impossible
+}
+
+/// A column with bounds or a curve: w of its numbers is normal ([`Scaling`](crate::model::Scaling)).
+#[derive(Clone, Debug, PartialEq)]
+struct Bend {
+    scaling: Arc<Scaling>,
+    column: usize,
+    moments: Vec<Moments>, // of the normals, in the units of the data
 }
 
 /// One normal of a mixture.
@@ -52,6 +64,7 @@ pub struct Normal {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mixture<'a> {
     normals: &'a [Normal],
+    bend: Option<&'a Bend>,
     weights: &'a [f64],
 }
 
@@ -72,6 +85,7 @@ impl Mixtures {
     pub fn row(&self, row: usize) -> Mixture<'_> {
         Mixture {
             normals: &self.normals,
+            bend: self.bend.as_ref(),
             weights: self.weights.row(row),
         }
     }
@@ -90,7 +104,7 @@ impl Mixtures {
 }
 
 impl<'a> Mixture<'a> {
-    /// The normals that have a weight, with it.
+    /// The normals that have a weight, with it; of w(x) where the column has bounds or a curve.
     pub fn parts(&self) -> impl Iterator<Item = (f64, Normal)> + Clone + use<'a> {
         let both = self.weights.iter().copied().zip(self.normals);
         both.filter(|(weight, _)| *weight > 0.0)
@@ -101,24 +115,65 @@ impl<'a> Mixture<'a> {
         self.parts().next().is_none()
     }
 
+    /// The mean and variance of a mixture of parts with these.
+    fn mixed(&self, of_part: impl Fn(usize) -> Moments) -> Moments {
+        if self.is_impossible() {
+            let (mean, variance) = (f64::NAN, f64::NAN);
+            return Moments { mean, variance };
+        }
+        let parts = || self.weights.iter().enumerate().filter(|(_, w)| **w > 0.0);
+        let mean: f64 = parts().map(|(d, w)| w * of_part(d).mean).sum();
+        let around = |(d, w): (usize, &f64)| {
+            let part = of_part(d);
+            w * (part.variance + (part.mean - mean).powi(2))
+        };
+        let variance = parts().map(around).sum();
+        Moments { mean, variance }
+    }
+
+    /// Those of w.
+    fn bent_moments(&self) -> Moments {
+        self.mixed(|d| Moments {
+            mean: self.normals[d].mean,
+            variance: self.normals[d].sigma.powi(2),
+        })
+    }
+
+    fn moments(&self) -> Moments {
+        match self.bend {
+            Some(bend) => self.mixed(|d| bend.moments[d]),
+            None => self.bent_moments(),
+        }
+    }
+
+    /// From w to the units of the data.
+    fn to_data(&self, w: f64) -> f64 {
+        match self.bend {
+            Some(bend) => bend.scaling.to_data(bend.column, w).into(),
+            None => w,
+        }
+    }
+
     /// The mean.
     pub fn mean(&self) -> f64 {
-        if self.is_impossible() {
-            return f64::NAN;
-        }
-        self.parts().map(|(w, normal)| w * normal.mean).sum()
+        self.moments().mean
     }
 
     /// The variance.
     pub fn variance(&self) -> f64 {
-        let mean = self.mean();
-        let part =
-            |(w, normal): (f64, Normal)| w * (normal.sigma.powi(2) + (normal.mean - mean).powi(2));
-        self.parts().map(part).sum::<f64>() + 0.0 * mean
+        self.moments().variance
     }
 
     /// P(x_m ≤ x | x_o).
     pub fn cdf(&self, x: f64) -> f64 {
+        match self.bend {
+            Some(bend) => self.bent_cdf(bend.scaling.bend(bend.column, x as f32).into()),
+            None => self.bent_cdf(x),
+        }
+    }
+
+    /// The same of w.
+    fn bent_cdf(&self, x: f64) -> f64 {
         if self.is_impossible() {
             return f64::NAN;
         }
@@ -137,13 +192,14 @@ impl<'a> Mixture<'a> {
     /// standard deviation: Newton's steps, or halves of the interval where those leave it.
     pub fn quantile(&self, p: f64) -> f64 {
         const STEPS: usize = 200;
-        let (mean, sigma) = (self.mean(), self.variance().sqrt());
+        let Moments { mean, variance } = self.bent_moments();
+        let sigma = variance.sqrt();
         // Cantelli's inequality: the quantile lies in between.
         let mut low = mean - sigma * ((1.0 - p) / p).sqrt();
         let mut high = mean + sigma * (p / (1.0 - p)).sqrt();
         let mut x = mean;
         for _ in 0..STEPS {
-            let miss = self.cdf(x) - p;
+            let miss = self.bent_cdf(x) - p;
             if miss > 0.0 {
                 high = x;
             } else {
@@ -162,7 +218,7 @@ impl<'a> Mixture<'a> {
                 break;
             }
         }
-        x
+        self.to_data(x)
     }
 
     /// A number drawn from it.
@@ -171,7 +227,7 @@ impl<'a> Mixture<'a> {
             return f64::NAN;
         }
         let chosen = self.normals[stream.pick(self.weights.iter().copied())];
-        chosen.mean + chosen.sigma * stream.normal()
+        self.to_data(chosen.mean + chosen.sigma * stream.normal())
     }
 }
 
@@ -204,8 +260,16 @@ impl Predictor {
                 weigh(&flows, &places, b, flow, to)
             });
         }
+        let scaling = &self.model.scaling;
+        let moments = |normal: &Normal| scaling.moments(column, normal.mean, normal.sigma);
+        let bend = scaling.is_bent(column).then(|| Bend {
+            scaling: Arc::new(scaling.clone()),
+            column,
+            moments: normals.iter().map(moments).collect(),
+        });
         Ok(Mixtures {
             normals,
+            bend,
             weights: Matrix::new(weights, stride),
         })
     }
@@ -285,7 +349,7 @@ impl Predictor {
         places
     }
 
-    /// The normals of a column, in the units of the data.
+    /// The normals of a column, in the units of the data, or of w.
     fn normals_of(&self, places: &[Place], column: usize) -> Vec<Normal> {
         let (offset, factor) = self.units(column);
         let mut normals = Vec::new();

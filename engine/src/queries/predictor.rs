@@ -39,11 +39,13 @@ use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::weights::Prepared;
 use crate::matrix::Rows;
-use crate::model::column_range::{check_inside, to_model};
+use crate::model::column_range::{Moments, check_inside};
 use crate::model::{Model, check_rows};
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Activations of one piece of rows, at most about this many numbers.
 const PIECE_NUMBERS: usize = 1 << 24;
@@ -88,6 +90,9 @@ impl Columns {
     }
 }
 
+/// Mean and variance of components in the units of the data, by tree, position and coordinate.
+pub(crate) type BentMoments = BTreeMap<(usize, usize, usize), Vec<Moments>>;
+
 /// A model with the buffers to ask it questions.
 pub struct Predictor {
     pub(crate) model: Model,
@@ -98,6 +103,7 @@ pub struct Predictor {
     pub(crate) activations: Activations,
     pub(crate) batch: Batch,
     pub(crate) recomputed: usize,
+    pub(crate) bent_moments: OnceLock<BentMoments>,
     ahead: Batch, // rows that are computed next, on a GPU
     gpu: Option<Scoring>,
 }
@@ -123,7 +129,7 @@ pub fn shifts(radius: usize) -> Vec<(isize, isize)> {
 
 /// Lays rows of data in the frame.
 fn lay(model: &Model, rows: &[f32], shift: (isize, isize), batch: &mut Batch) {
-    match to_model(&model.scaling.ranges, rows) {
+    match model.scaling.bent(rows, model.structure.width()) {
         Some(rows) => model.fill(&rows, shift, batch),
         None => model.fill(rows, shift, batch),
     }
@@ -144,6 +150,7 @@ impl Predictor {
             activations: Activations::new(),
             batch: Batch::default(),
             recomputed: 0,
+            bent_moments: OnceLock::new(),
             ahead: Batch::default(),
             gpu: None,
             model,
@@ -300,9 +307,9 @@ impl Predictor {
     pub(crate) fn to_data(&self, column: usize, z: f64) -> f32 {
         let (offset, factor) = self.units(column);
         let w = z * factor + offset;
-        match self.model.scaling.ranges.get(column) {
-            Some(range) => range.from_model(w),
-            None => w as f32,
+        match values_of(self.columns.kinds[column]) {
+            Some(_) => w as f32,
+            None => self.model.scaling.to_data(column, w),
         }
     }
 

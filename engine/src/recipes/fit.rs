@@ -19,7 +19,7 @@
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::column_range::with_margins;
-use crate::model::{ColumnRange, Model};
+use crate::model::{ColumnRange, Curve, Model, Scaling};
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
@@ -33,6 +33,7 @@ use crate::training::data::{Data, Split};
 use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
 use crate::training::trainer::Trainer;
+use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 use std::ops::ControlFlow;
@@ -67,14 +68,25 @@ impl Fit {
     /// Begins a fit that can be watched and broken off.
     pub fn start(self, data: Data<'_>) -> Result<Fitting<'_>> {
         let (kinds, classes) = (self.kinds_of(data.rows()?), self.classes_of(&data));
-        let ranges = self.ranges_of(&data, &kinds)?;
-        let data = data.in_model_units(&ranges)?;
+        if self.image.is_none() && self.preset.is_none() {
+            check_kinds(&kinds, data.rows()?)?;
+        }
+        let bends = Scaling {
+            ranges: self.ranges_of(&data, &kinds)?,
+            ..Scaling::default()
+        };
+        let bends = Scaling {
+            curves: self.curves_of(&data, &kinds, classes, &bends),
+            ..bends
+        };
+        let data = data.bent(&bends)?;
         let data = self.checked(data, &kinds, classes)?;
         let rows = data.rows()?;
         let trees = self.tree_count(rows.len(), classes)?;
         let mut candidates = self.candidates(&kinds, rows, classes)?;
         for candidate in &mut candidates {
-            candidate.preset.scaling.ranges.clone_from(&ranges);
+            let scaling = &mut candidate.preset.scaling;
+            (scaling.ranges, scaling.curves) = (bends.ranges.clone(), bends.curves.clone());
         }
         let structures = self.structures(&kinds, rows, classes, trees)?;
         let search = self.search(&candidates, &data, classes)?;
@@ -100,13 +112,37 @@ impl Fit {
         }
         let rows = data.rows()?;
         if self.image.is_none() {
-            check_kinds(kinds, rows)?;
             let smallest = Structure::table(kinds).components(1).channels([1]);
             data.check(&smallest.classes(classes).build()?)?;
         } else {
             data.check(&self.suited(kinds, rows, classes)?.structure)?;
         }
         Ok(data.sorted())
+    }
+
+    /// The curves that make the numbers of the columns almost normal; none where they should stay as they are.
+    fn curves_of(
+        &self,
+        data: &Data<'_>,
+        kinds: &[Kind],
+        classes: usize,
+        bounds: &Scaling,
+    ) -> Vec<Curve> {
+        let usual = self.is_labelled_table(classes);
+        if !self.curves.unwrap_or(usual) || self.image.is_some() || self.preset.is_some() {
+            return Vec::new();
+        }
+        let curve = |(column, kind): (usize, &Kind)| {
+            let is_straight = *kind != Kind::Gaussian || bounds.is_bent(column);
+            if is_straight || self.target == Some(column) {
+                return Curve::default();
+            }
+            let numbers = data.values.iter().skip(column).step_by(kinds.len());
+            Curve::through_quantiles(&numbers.copied().collect::<Vec<_>>())
+        };
+        let curves: Vec<Curve> = kinds.par_iter().enumerate().map(curve).collect();
+        let is_bent = curves.iter().any(|curve| !curve.is_identity());
+        if is_bent { curves } else { Vec::new() }
     }
 
     /// Whether it is a table with classes, and nobody has said how to learn it.
@@ -276,7 +312,7 @@ impl Fit {
 
     /// Begins to teach a model more rows. Its leaves do not become wider than they are.
     pub fn go_on<'a>(self, model: Model, data: Data<'a>) -> Result<Fitting<'a>> {
-        let data = data.in_model_units(&model.scaling.ranges)?;
+        let data = data.bent(&model.scaling)?;
         data.check(&model.structure)?;
         let mut settings = tables::settings(&model.structure.row_kinds(), &data.values);
         settings.leaves = narrowest(&model).unwrap_or(settings.leaves);

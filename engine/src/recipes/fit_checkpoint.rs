@@ -147,10 +147,10 @@ impl<'a> Fitting<'a> {
             device: Device::Cpu,
             precision: Precision::Tf32,
         };
-        let ranges = chosen.scaling.ranges.clone();
-        let in_model_units = |data: Data<'a>| data.in_model_units(&ranges).map(Arc::new);
-        let mut fitting = Self::new(start, chosen, in_model_units(data)?);
-        fitting.validation = validation.map(in_model_units).transpose()?;
+        let scaling = chosen.scaling.clone();
+        let bent = |data: Data<'a>| data.bent(&scaling).map(Arc::new);
+        let mut fitting = Self::new(start, chosen, bent(data)?);
+        fitting.validation = validation.map(bent).transpose()?;
         fitting.resume_part(checkpoint)?;
         Ok(fitting)
     }

@@ -83,7 +83,7 @@ impl<'a> Fitting<'a> {
 
     /// Validates on these rows in place of some that are held out; every tree is the best of its steps on them.
     pub fn validate_on(&mut self, data: Data<'a>) -> Result<()> {
-        let data = data.in_model_units(&self.chosen.scaling.ranges)?;
+        let data = data.bent(&self.chosen.scaling)?;
         data.check(&self.chosen.structure)?;
         let data = Arc::new(data);
         if let Some(search) = &mut self.search {

@@ -25,6 +25,7 @@ pub struct Fit {
     pub(super) trees: Option<usize>,
     pub(super) without_clusters: bool,
     pub(super) held_out: Option<f64>,
+    pub(super) curves: Option<bool>,
     pub(super) changes: Map<String, Value>,
     pub(super) about: About,
     #[serde(skip)]
@@ -137,6 +138,15 @@ impl Fit {
     pub fn held_out(self, share: f64) -> Self {
         Self {
             held_out: Some(share),
+            ..self
+        }
+    }
+
+    /// Whether each column of numbers is bent by a [`Curve`](crate::model::Curve) so that it is almost normal. Without
+    /// it, columns of a table with classes are.
+    pub fn curves(self, wanted: bool) -> Self {
+        Self {
+            curves: Some(wanted),
             ..self
         }
     }

@@ -132,7 +132,7 @@ pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
     let mut scaling = Scaling {
         offset: vec![0.0; width],
         scale: vec![1.0; width],
-        ranges: Vec::new(),
+        ..Scaling::default()
     };
     for (column, _) in kinds
         .iter()

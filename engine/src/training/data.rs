@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
-use crate::model::column_range::{check_inside, check_ranges, to_model};
-use crate::model::{ColumnRange, check_rows};
+use crate::model::column_range::check_inside;
+use crate::model::{Scaling, check_rows};
 use crate::random::{Purpose, Stream};
 use crate::structure::Structure;
 use rayon::prelude::*;
@@ -68,11 +68,11 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The same rows as a model with these ranges takes them; an error for a number that cannot occur.
-    pub(crate) fn in_model_units(self, ranges: &[ColumnRange]) -> Result<Self> {
-        check_ranges(ranges, self.width)?;
-        check_inside(ranges, &self.values)?;
-        Ok(match to_model(ranges, &self.values) {
+    /// The same rows with w of this scaling applied; an error for a number that cannot occur.
+    pub(crate) fn bent(self, scaling: &Scaling) -> Result<Self> {
+        scaling.check(self.width)?;
+        check_inside(&scaling.ranges, &self.values)?;
+        Ok(match scaling.bent(&self.values, self.width) {
             Some(values) => Self {
                 values: Cow::Owned(values),
                 ..self
