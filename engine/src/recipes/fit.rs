@@ -195,8 +195,14 @@ impl Fit {
             let ways = regressions::candidates(kinds, values, target, sizes)?;
             ways.into_iter().map(alone).collect()
         } else if is_table && classes == 1 {
+            let clusters =
+                densities::clusters_beside(kinds, values).filter(|_| !self.without_clusters);
+            let with_clusters = |preset| Candidate {
+                preset,
+                finish: clusters.map_or(Finish::Trees, Finish::Clusters),
+            };
             let ways = densities::candidates(kinds, values, sizes)?;
-            ways.into_iter().map(alone).collect()
+            ways.into_iter().map(with_clusters).collect()
         } else if is_table {
             self.of_classes(kinds, rows, classes)?
         } else {

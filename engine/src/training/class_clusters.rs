@@ -41,7 +41,8 @@ const TIMES: usize = 8;
 /// What a class has of another's clusters: nothing is impossible, and classes stay within reach of one scale.
 const FOREIGN: f64 = 1e-8;
 
-/// Clusters of the labelled rows, in the columns, scaling, classes and prior of the model `like`.
+/// Clusters of the labelled rows, or of all rows where there is one class, in the columns, scaling, classes and prior of
+/// the model `like`.
 pub fn class_clusters(
     like: &Model,
     data: &Data<'_>,
@@ -50,14 +51,18 @@ pub fn class_clusters(
 ) -> Result<Model> {
     data.check(&like.structure)?;
     let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
-    let labelled = data.labels.iter().filter(|&&label| label >= 0).count();
+    let labelled = match classes {
+        1 => data.len(),
+        _ => data.labels.iter().filter(|&&label| label >= 0).count(),
+    };
     let each = (labelled / (ROWS * classes)).clamp(1, MOST);
     let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
     let found: Vec<(Family, Vec<usize>)> = (0..classes * TIMES)
         .into_par_iter()
         .map(|index| {
             let mut random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
-            let rows = rows_of(data, (index / TIMES) as i64, kinds.len());
+            let class = (classes > 1).then_some((index / TIMES) as i64);
+            let rows = rows_of(data, class, kinds.len());
             let patches = Patches {
                 scaling: &like.scaling,
                 kinds,
@@ -102,9 +107,9 @@ pub fn class_clusters(
 }
 
 /// The rows of a class, as many as it has, each as often as its weight says.
-fn rows_of(data: &Data<'_>, class: i64, width: usize) -> Vec<f32> {
-    let rows: Vec<usize> = (0..data.labels.len())
-        .filter(|&row| data.labels[row] == class)
+fn rows_of(data: &Data<'_>, class: Option<i64>, width: usize) -> Vec<f32> {
+    let rows: Vec<usize> = (0..data.len())
+        .filter(|&row| class.is_none_or(|class| data.label(row) == class))
         .collect();
     let weight = |row: usize| data.weights.get(row).map_or(1.0, |&w| f64::from(w));
     let total: f64 = rows.iter().map(|&row| weight(row)).sum();
