@@ -73,7 +73,8 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
     let from = BodyFormat::of_body(request.headers())?;
     let to = BodyFormat::accepted(request.headers(), from)?;
     let parts = AnswerParts {
-        scores: true,
+        scores: live.predicted.is_none(),
+        numbers: live.predicted.is_some(),
         ..AnswerParts::default()
     };
     let asked = RowsRequest {
@@ -326,6 +327,9 @@ impl RowsRequest {
         if self.parts.scores {
             replies.push(worker.ask(Question::Score, values.clone())?);
         }
+        if let Some(column) = self.live.predicted.filter(|_| self.parts.numbers) {
+            replies.push(worker.ask(Question::Number { column }, values.clone())?);
+        }
         if self.parts.probabilities {
             replies.push(worker.ask(Question::Probabilities { class }, values.clone())?);
         }
@@ -394,6 +398,7 @@ impl RowsRequest {
                         log_likelihood,
                     });
                 }
+                Answer::Numbers(all) => block.numbers = Some(all),
                 Answer::Probabilities(all) => block.probabilities = Some(all),
                 Answer::Filled(values, _) if block.draws.len() < self.parts.draws => {
                     block.draws = values
