@@ -64,6 +64,11 @@ impl Service {
     fn with_token(options: &str, token: Option<&str>) -> Self {
         let folder = Folder::new();
         fs::write(folder.path("flowers.sumout"), flower_model()).unwrap();
+        Self::of_folder(folder, options, token)
+    }
+
+    /// Serves `flowers.sumout` of a folder.
+    fn of_folder(folder: Folder, options: &str, token: Option<&str>) -> Self {
         let mut command = folder.command(&format!(
             "serve flowers.sumout --listen 127.0.0.1:0 --log none {options}"
         ));
@@ -843,4 +848,32 @@ fn the_description_is_of_this_version_and_these_models() {
         let path = path.replace("{model}", "flowers");
         assert_ne!(service.get(&path).status, 404, "{path}");
     }
+}
+
+/// A model that predicts a number answers with its distribution, whatever the row says of that number.
+#[test]
+fn a_number_is_predicted_with_its_quantiles() {
+    let folder = Folder::new();
+    folder.write("flowers.csv", &flowers(120));
+    let run = folder.run(
+        "train --data flowers.csv --target length --regression --steps 30 --trees 1 --out \
+         flowers.sumout",
+    );
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    folder.write("asked.csv", "width,colour,species\n1.5,red,iris\n,,tulip\n");
+    let expected = folder.run("predict flowers.sumout --data asked.csv").stdout;
+    let service = Service::of_folder(folder, "", None);
+    let csv = "width,colour,species\n1.5,red,iris\n,,tulip\n";
+    assert_eq!(service.post("/v1/predict", "text/csv", csv).body, expected);
+    let rows = json!([
+        {"width": 1.5, "colour": "red", "species": "iris", "length": 100},
+        {"species": "tulip"}
+    ]);
+    let answer = service.rows("/v1/predict", rows).json();
+    let first = &answer["rows"][0];
+    assert!(first["mean"].as_f64().unwrap() < answer["rows"][1]["mean"].as_f64().unwrap());
+    assert_eq!(first["quantiles"].as_array().unwrap().len(), 5, "{first}");
+    assert!(first["sd"].as_f64().unwrap() > 0.0 && first.get("class").is_none());
+    let about = service.get("/v1/models/flowers").json();
+    assert_eq!(about["predicts"], "length", "{about}");
 }

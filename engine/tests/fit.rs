@@ -371,3 +371,17 @@ fn a_fit_goes_on_from_a_checkpoint_of_any_part_to_the_same_bits() {
     let ended = Fitting::resume(checkpoint, data, None).unwrap();
     assert_eq!(ended.into_model().unwrap().weights, resumed.weights);
 }
+
+/// The same where a column is to be predicted: trials, trees and the target survive.
+#[test]
+fn a_fit_of_a_number_goes_on_to_the_same_bits() {
+    let (values, _) = table(100);
+    let data = Data::new(Rows::new(&values, 3).unwrap(), &[]);
+    let fit = || small().target(1).trees(2);
+    let mut fitting = fit().start(data.clone()).unwrap();
+    assert_eq!(fitting.trials(), 3);
+    fitting.run_with(|_| ControlFlow::Continue(())).unwrap();
+    let whole = fitting.into_model().unwrap();
+    assert_eq!(whole.target(), Some(1));
+    assert_eq!(through_checkpoints(fit(), &data, 7), whole);
+}

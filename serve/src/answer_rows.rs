@@ -8,6 +8,12 @@ use sumout_data::encode::Encoder;
 use sumout_data::model_files::{FARTHEST, TOO_FAR};
 use sumout_data::output::probability_name;
 
+/// Quantiles of a number that a model predicts.
+pub const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
+
+/// Mean, standard deviation and quantiles.
+pub const NUMBERS: usize = 2 + QUANTILES.len();
+
 /// Some rows of an answer; what was not asked for is not there.
 #[derive(Debug, Default)]
 pub struct Block {
@@ -23,6 +29,8 @@ pub struct Block {
     pub draws: Vec<Vec<f32>>,
     /// Posterior and log-likelihood.
     pub scores: Option<RowScores>,
+    /// (rows, [`NUMBERS`]): mean, standard deviation and quantiles of the number that the model predicts.
+    pub numbers: Option<Vec<f64>>,
     /// The class of each sampled row.
     pub classes: Option<Vec<usize>>,
     /// The channel of each explained row.
@@ -38,6 +46,14 @@ pub struct RowScores {
     pub posterior: Vec<f64>,
     /// (rows).
     pub log_likelihood: Vec<f64>,
+}
+
+impl Block {
+    /// Mean, standard deviation and quantiles of one row.
+    fn numbers_of(&self, row: usize) -> Option<&[f64]> {
+        let all = self.numbers.as_ref()?;
+        Some(&all[row * NUMBERS..(row + 1) * NUMBERS])
+    }
 }
 
 impl RowScores {
@@ -70,6 +86,8 @@ pub struct AnswerParts {
     pub draws: usize,
     /// Class, posterior and log-likelihood.
     pub scores: bool,
+    /// Mean, standard deviation and quantiles of the number that the model predicts.
+    pub numbers: bool,
     /// The class a row was sampled from.
     pub classes: bool,
     /// Channels.
@@ -149,6 +167,12 @@ pub struct JsonAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    mean: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantiles: Option<&'a [f64]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probability: Option<f64>,
@@ -206,6 +230,7 @@ impl<'a> AnswerOf<'a> {
             .as_ref()
             .map(|scores| scores.row(row, classes.len()));
         let best = scores.map(|(posterior, _)| argmax(posterior));
+        let numbers = block.numbers_of(row);
         let sampled = block.classes.as_ref().map(|all| all[row]);
         let is_far = |log_likelihood: f64| log_likelihood.abs() > FARTHEST;
         let channel = block.channels.as_ref().map(|all| all[row]);
@@ -219,6 +244,9 @@ impl<'a> AnswerOf<'a> {
             posterior: scores.map(|(posterior, _)| posterior),
             log_likelihood: scores.map(|(_, log)| log),
             warning: scores.filter(|(_, log)| is_far(*log)).map(|_| TOO_FAR),
+            mean: numbers.map(|numbers| numbers[0]),
+            sd: numbers.map(|numbers| numbers[1]),
+            quantiles: numbers.map(|numbers| &numbers[2..]),
             channel: channel.map(|of| of.channel),
             probability: channel.map(|of| of.probability),
             values: block.values.as_ref().map(cells),
@@ -301,6 +329,11 @@ impl<'a> AnswerOf<'a> {
             names.for_each(|name| add(name, FieldKind::Double));
             add("log_likelihood".into(), FieldKind::Double);
         }
+        if parts.numbers {
+            let names = ["mean", "sd", "q05", "q25", "q50", "q75", "q95"];
+            let names = names.into_iter();
+            names.for_each(|name| add(name.into(), FieldKind::Double));
+        }
         if parts.channels {
             add("channel".into(), FieldKind::Whole);
             add("probability".into(), FieldKind::Double);
@@ -329,6 +362,8 @@ impl<'a> AnswerOf<'a> {
             cells.extend(posterior.iter().map(|&p| Value::Double(p)));
             cells.push(Value::Double(log_likelihood));
         }
+        let numbers = block.numbers_of(row).into_iter().flatten();
+        cells.extend(numbers.map(|&x| Value::Double(x)));
         if let Some(sampled) = &block.classes {
             cells.push(Value::Text(&classes[sampled[row]]));
         }

@@ -186,6 +186,7 @@ mod tests {
         probabilities: false,
         draws: 0,
         scores: true,
+        numbers: false,
         classes: false,
         channels: false,
     };

@@ -43,6 +43,8 @@ pub struct ServedModel {
     pub encoder: Encoder,
     /// The names of its classes, or their numbers.
     pub classes: Vec<String>,
+    /// The column that it predicts as a number, if there is one.
+    pub predicted: Option<usize>,
     /// What `/v1/models` says of it.
     pub about: Value,
     /// Rows to try, with their labels.
@@ -169,6 +171,7 @@ impl Registry {
             name: name.to_owned(),
             encoder,
             classes,
+            predicted: layout.predicted,
             about,
             examples,
             worker,

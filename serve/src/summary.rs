@@ -48,6 +48,7 @@ impl ModelSummary<'_> {
             "name": self.name,
             "width": self.encoder.width(),
             "classes": self.classes,
+            "predicts": self.layout.predicted.map(|column| self.encoder.name(column)),
             "target": self.layout.target,
             "columns": (0..named).map(|column| self.column(column)).collect::<Vec<_>>(),
             "image": self.image(),

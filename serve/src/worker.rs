@@ -3,6 +3,7 @@
 //! No question waits for others: a batch is what has come while the batch before was computed, so it is one row when there
 //! is little to do and hundreds when there is much. A full queue refuses at once, which costs almost nothing.
 
+use crate::answer_rows::{NUMBERS, QUANTILES};
 use crate::metrics::Metrics;
 use crate::nodes::{self, ChannelView, NodeQuestion};
 use crate::problem::Problem;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use sumout::queries::How;
+use sumout::queries::{How, Mixture};
 use sumout::structure::Kind;
 use sumout::{Predictor, Rows};
 use tokio::sync::oneshot;
@@ -32,6 +33,11 @@ pub enum Question {
         class: Option<usize>,
         /// Seed of the samples.
         seed: u64,
+    },
+    /// The distribution of the number that the model predicts.
+    Number {
+        /// Its column.
+        column: usize,
     },
     /// Probabilities of the values of every category.
     Probabilities {
@@ -57,6 +63,7 @@ impl Question {
         matches!(
             self,
             Self::Score
+                | Self::Number { .. }
                 | Self::Probabilities { .. }
                 | Self::Fill {
                     how: How::Mean | How::Mode,
@@ -73,6 +80,8 @@ pub enum Answer {
     Scores(Vec<f64>, Vec<f64>),
     /// (n, width), and standard deviations where they are known; NaN for a category.
     Filled(Vec<f32>, Option<Vec<f32>>),
+    /// (n, [`NUMBERS`]): mean, standard deviation and quantiles.
+    Numbers(Vec<f64>),
     /// (n, values of all categories).
     Probabilities(Vec<f32>),
     /// (count, width), and the class of each.
@@ -258,6 +267,7 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
                 Answer::Filled(samples.into_vec(), None)
             }
         },
+        Question::Number { column } => number(predictor, rows, *column)?,
         Question::Probabilities { class } => probabilities(predictor, rows, *class)?,
         Question::Sample { count, class, seed } => {
             let samples = predictor.sample(*count, *class, *seed)?;
@@ -273,6 +283,17 @@ fn score(predictor: &mut Predictor, rows: Rows<'_>) -> Result<Answer, Problem> {
         scores.posterior.into_vec(),
         scores.log_marginal,
     ))
+}
+
+/// Mean, standard deviation and quantiles of the number that the model predicts.
+fn number(predictor: &mut Predictor, rows: Rows<'_>, column: usize) -> Result<Answer, Problem> {
+    let mixtures = predictor.mixtures(rows, column, None)?;
+    let numbers = mixtures.map(NUMBERS, |_, mixture: Mixture<'_>, to| {
+        (to[0], to[1]) = (mixture.mean(), mixture.variance().sqrt());
+        let quantiles = to[2..].iter_mut().zip(QUANTILES);
+        quantiles.for_each(|(to, p)| *to = mixture.quantile(p));
+    });
+    Ok(Answer::Numbers(numbers.into_vec()))
 }
 
 /// Means with their standard deviations. A category has none; pixels are numbers.
@@ -337,6 +358,9 @@ impl Answer {
                 let classes = posterior.len() / log_likelihood.len().max(1);
                 let posterior = posterior[rows.start * classes..rows.end * classes].to_vec();
                 Self::Scores(posterior, log_likelihood[rows].to_vec())
+            }
+            Self::Numbers(all) => {
+                Self::Numbers(all[rows.start * NUMBERS..rows.end * NUMBERS].to_vec())
             }
             Self::Probabilities(all) => {
                 let values = all.len() / all_rows.max(1);

@@ -10,37 +10,16 @@ use crate::structure::{Kind, Structure};
 use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
 
-/// A way to learn.
-struct Way {
-    /// The least variance of a standardised number: small where y follows closely from x, large where noise must not be
-    /// learned by heart.
-    floor: f32,
-    generative: f64,
-    penalty: f64,
-}
-
-const WAYS: [Way; 4] = [
-    Way {
-        floor: 0.3,
-        generative: 0.1,
-        penalty: 1e-4,
-    },
-    Way {
-        floor: 0.1,
-        generative: 0.1,
-        penalty: 1e-4,
-    },
-    Way {
-        floor: 0.03,
-        generative: 0.1,
-        penalty: 1e-4,
-    },
-    Way {
-        floor: 0.3,
-        generative: 0.5,
-        penalty: 1e-3,
-    },
-];
+/// The ways: the least variance of a standardised number. It is small where y follows closely from x, and large where
+/// noise must not be learned by heart.
+///
+/// All that is here was chosen on tables that the benchmark does not judge: columns of vehicle, vowel, magic and segment
+/// (KEEL), three made-up functions, schools, colleges and houses (AER, ISLR, Ecdat), with 0 to 35 % of the cells
+/// missing. That held-out rows choose the floor is worth 0.3 nats on average, most where y is nearly known. Training for
+/// y alone gains 0.02 of RMSE/σ over the density of the whole row (β = 1), a penalty of 1e-4 over 1e-3 gains 0.03,
+/// which is all of it for functions of independent columns. Other holes, batches, rates, components and channels, eight
+/// trees, and a fourth way with β = 0.5 gained nothing that held for most tables.
+const FLOORS: [f32; 3] = [0.3, 0.1, 0.03];
 
 /// The ways to learn column `target` of (n, kinds) values.
 pub(crate) fn candidates(
@@ -58,28 +37,25 @@ pub(crate) fn candidates(
         tables::settings(kinds, values),
         tables::standardise(kinds, values),
     );
-    let preset = |way: &Way| Preset {
+    let preset = |floor: f32| Preset {
         structure: structure.clone(),
-        settings: way.settings(&settings, target),
+        settings: for_target(&settings, target, floor),
         scaling: scaling.clone(),
     };
-    Ok(WAYS.iter().map(preset).collect())
+    Ok(FLOORS.map(preset).to_vec())
 }
 
-impl Way {
-    /// These settings of a table with classes, for a target instead.
-    fn settings(&self, classes: &Settings, target: usize) -> Settings {
-        Settings {
-            target: Some(target),
-            generative: self.generative,
-            penalty: self.penalty,
-            spread: 1.0,
-            leaves: LeafStart {
-                floor: self.floor,
-                ..classes.leaves
-            },
-            ..classes.clone()
-        }
+/// The settings of a table with classes, for a target instead.
+fn for_target(classes: &Settings, target: usize, floor: f32) -> Settings {
+    Settings {
+        target: Some(target),
+        penalty: 1e-4,
+        spread: 1.0,
+        leaves: LeafStart {
+            floor,
+            ..classes.leaves
+        },
+        ..classes.clone()
     }
 }
 

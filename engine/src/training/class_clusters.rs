@@ -270,10 +270,10 @@ mod tests {
         let alike = Data::new(rows, &[Some(0), Some(0), Some(0), None]);
         let data = alike.clone().weighted(&[2.0, 0.0, 1.0, 5.0]);
         assert_eq!(
-            (rows_of(&data, 0, 1), rows_of(&data, 1, 1)),
+            (rows_of(&data, Some(0), 1), rows_of(&data, Some(1), 1)),
             (vec![1.0, 1.0, 3.0], vec![])
         );
-        assert_eq!(rows_of(&alike, 0, 1), [1.0, 2.0, 3.0]);
+        assert_eq!(rows_of(&alike, Some(0), 1), [1.0, 2.0, 3.0]);
         let (values, mut labels) = corners(200);
         labels[..20].fill(-1);
         class_clusters(

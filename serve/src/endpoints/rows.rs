@@ -60,7 +60,8 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
     let from = BodyFormat::of_body(request.headers())?;
     let to = BodyFormat::accepted(request.headers(), from)?;
     let parts = AnswerParts {
-        scores: true,
+        scores: live.predicted.is_none(),
+        numbers: live.predicted.is_some(),
         ..AnswerParts::default()
     };
     let asked = RowsRequest {

@@ -58,6 +58,9 @@ impl RowsRequest {
         if self.parts.scores {
             replies.push(worker.ask(Question::Score, values.clone())?);
         }
+        if let Some(column) = self.live.predicted.filter(|_| self.parts.numbers) {
+            replies.push(worker.ask(Question::Number { column }, values.clone())?);
+        }
         if self.parts.probabilities {
             replies.push(worker.ask(Question::Probabilities { class }, values.clone())?);
         }
@@ -126,6 +129,7 @@ impl RowsRequest {
                         log_likelihood,
                     });
                 }
+                Answer::Numbers(all) => block.numbers = Some(all),
                 Answer::Probabilities(all) => block.probabilities = Some(all),
                 Answer::Filled(values, _) if block.draws.len() < self.parts.draws => {
                     block.draws = values

@@ -48,6 +48,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     };
     let mut data = TrainingData::read(args, &options, None, args.validation.as_deref())?;
     say_ignored(&data.table.layout);
+    data.table.layout.predicted = number_target::column(args, &data.table)?;
     warn_of_columns(&data.table);
     check_classes(&data.table)?;
     let weights = args.class_weight.as_deref();
@@ -71,8 +72,12 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let fit = if plan.is_open() {
         let fit = fit_to_table(&data.table).settings(plan.changes()?)?;
         let fit = args.trees.into_iter().fold(fit, Fit::trees);
-        let target = number_target::column(args, &data.table)?;
-        let fit = target.into_iter().fold(fit, Fit::target);
+        let fit = data
+            .table
+            .layout
+            .predicted
+            .into_iter()
+            .fold(fit, Fit::target);
         with_changes(fit, args, prior.or(weighted))?
     } else {
         planned(&plan, args, &data.table, (prior, weighted))?

@@ -163,10 +163,8 @@ pub fn describe(table: &Table) -> String {
     } else {
         String::new()
     };
-    let labels = match &table.labels {
-        Some(_) => "",
-        None => ", no labels",
-    };
+    let has_target = table.labels.is_some() || layout.predicted.is_some();
+    let labels = if has_target { "" } else { ", no labels" };
     let rows = count(table.rows(), "row", "rows");
     format!("{rows} of {what}{labels}{holes}")
 }
