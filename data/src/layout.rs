@@ -1,6 +1,7 @@
 //! What every reader gives: rows of numbers with holes, labels, and what the columns mean.
 
 use crate::cells::{Field, NoDefaultNa, Written};
+use crate::dates::DateStyle;
 use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::findings::Finding;
@@ -40,6 +41,8 @@ pub enum ColumnKind {
     Numeric,
     /// A whole number that stands for one of these names.
     Categorical(Vec<String>),
+    /// Dates, as days since 1970-01-01.
+    Date(DateStyle),
 }
 
 /// A column of a table.

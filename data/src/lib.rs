@@ -24,6 +24,7 @@
 pub mod error;
 pub mod findings;
 pub mod notation;
+pub mod dates;
 pub mod unfinished_files;
 pub mod atomic_file;
 pub mod data_digest;
@@ -44,6 +45,7 @@ mod open;
 pub mod model_files;
 pub mod devices;
 pub mod table_checks;
+mod sequence_plan;
 pub mod plan;
 pub mod memory;
 

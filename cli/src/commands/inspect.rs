@@ -9,8 +9,9 @@ use sumout::Model;
 use sumout::model::ColumnRange;
 use sumout::recipes::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
-use sumout_data::layout::some_of;
-use sumout_data::model_files;
+use sumout_data::dates::text_of;
+use sumout_data::layout::{ColumnKind, some_of};
+use sumout_data::model_files::{self, layout_of};
 
 /// Show the structure of a model or of a preset, or list all presets
 #[derive(Debug, clap::Args)]
@@ -100,6 +101,14 @@ fn describe_column(model: &Model, column: usize, kind: &Kind) -> String {
                 return format!("{}, around {median}", range.describe());
             }
             let mean = model.scaling.invert(column, 0.0);
+            let kind = layout_of(model)
+                .columns
+                .get(column)
+                .map(|column| column.kind.clone());
+            if let Some(ColumnKind::Date(style)) = kind {
+                let unit = 1.0 / model.scaling.scale_of(column);
+                return format!("dates around {} ± {unit} days", text_of(mean.into(), style));
+            }
             let unit = 1.0 / model.scaling.scale_of(column);
             format!("numbers around {mean} ± {unit}")
         }
