@@ -1,4 +1,4 @@
-//! What columns hold, as options and plans say it: bounds, whole numbers and steps in time.
+//! What columns hold, as options and plans say it: bounds, whole numbers, steps in time, dates.
 
 mod program;
 
@@ -132,4 +132,84 @@ fn columns_are_steps_in_time() {
     let refused = folder.run(train).stderr;
     let expected = "expected columns for whole steps of [sequence] channels, got 6 columns";
     assert!(refused.contains(expected), "{refused}");
+}
+
+/// Dates are days to the model, and dates again to people: in training, in questions and in answers.
+#[test]
+fn dates_are_read_and_written() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let day = if i % 7 == 3 {
+            String::new()
+        } else {
+            format!("2026-{:02}-{:02}", 1 + i % 6, 1 + i % 28)
+        };
+        let hour = format!("2026-03-{:02}T{:02}:30:00Z", 1 + i % 9, i % 24);
+        format!(
+            "{day},{hour},{},{}\n",
+            10 * (1 + i % 6) + i % 5,
+            ["no", "yes"][i % 2]
+        )
+    };
+    let rows: String = (0..80).map(row).collect();
+    folder.write("visits.csv", &format!("day,hour,visitors,rain\n{rows}"));
+    let train = folder.run("train --data visits.csv --target rain --steps 30 --out m.sumout");
+    assert_eq!(
+        (train.code, &*train.stderr),
+        (0, ""),
+        "no warning: they are no words"
+    );
+    let shown = folder.run("inspect m.sumout").stdout;
+    assert!(shown.contains("dates around 2026-"), "{shown}");
+    folder.write(
+        "new.csv",
+        "day,hour,visitors\n,2026-03-02T10:30:00Z,31\n2026-02-30x,,5\n",
+    );
+    let wrong = folder.run("predict m.sumout --data new.csv");
+    let expected = "line 3, column 'day': expected a date such as 2026-01-31 or 2026-01-31T14:05:00, got '2026-02-30x'";
+    assert!(
+        wrong.code == 2 && wrong.stderr.contains(expected),
+        "{}",
+        wrong.stderr
+    );
+    folder.write(
+        "new.csv",
+        "day,hour,visitors\n,2026-03-02T10:30:00Z,31\n2026-02-03,NA,5\n",
+    );
+    assert_eq!(folder.run("predict m.sumout --data new.csv").code, 0);
+    for how in ["mean", "mode", "sample"] {
+        let filled = folder
+            .run(&format!("impute m.sumout --data new.csv --how {how}"))
+            .stdout;
+        let cells: Vec<Vec<&str>> = filled
+            .lines()
+            .map(|line| line.split(',').collect())
+            .collect();
+        assert_eq!(
+            (cells[1][1], cells[2][0]),
+            ("2026-03-02T10:30:00Z", "2026-02-03"),
+            "as written"
+        );
+        assert!(
+            cells[1][0].len() == 10 && cells[1][0].starts_with("202"),
+            "{filled}"
+        );
+        assert!(
+            cells[2][1].len() == 19 && cells[2][1].starts_with("2026-"),
+            "{filled}"
+        );
+    }
+    let drawn = folder.run("sample m.sumout --count 3 --out new.jsonl");
+    assert_eq!(drawn.code, 0, "{}", drawn.stderr);
+    assert!(
+        folder.read("new.jsonl").contains("\"day\":\"2026-"),
+        "{}",
+        folder.read("new.jsonl")
+    );
+    let words = "train --data visits.csv --categorical day,hour --steps 3 --out w.sumout";
+    assert!(!folder.run(words).stdout.is_empty());
+    assert!(
+        folder.run("inspect w.sumout").stdout.contains("2026-01-"),
+        "categories if asked for"
+    );
 }

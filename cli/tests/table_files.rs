@@ -350,7 +350,7 @@ fn doubtful_tables() {
     case(
         "day",
         "x,day",
-        &|i| format!("{},2026-01-{:02}", x(i), i % 28 + 1),
+        &|i| format!("{},{:02}.01.2026", x(i), i % 28 + 1),
         "",
     );
     case("number", "id,x", &|i| format!("{i},{}", x(i)), "");

@@ -60,6 +60,8 @@ pub enum ErrorKind {
     NotFinite,
     /// A number outside the bounds of its column.
     OutOfBounds,
+    /// Text where a date should be.
+    NotADate,
     /// A number that stands for no category.
     NotACode,
     /// A category that the model does not know.

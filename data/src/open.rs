@@ -22,9 +22,15 @@ enum Raw {
     /// Cells with names.
     Table(TableSource),
     /// Numbers, and perhaps labels.
-    Numbers(RowStream),
+    Numbers(Box<RowStream>),
     /// Files of images, and perhaps classes.
     Images(ImageFiles),
+}
+
+impl Raw {
+    fn numbers(rows: RowStream) -> Self {
+        Self::Numbers(Box::new(rows))
+    }
 }
 
 impl DataSet {
@@ -32,7 +38,7 @@ impl DataSet {
     pub fn rows(self) -> Result<RowStream> {
         match self.raw {
             Raw::Table(source) => source.rows(&self.options),
-            Raw::Numbers(rows) => Ok(rows),
+            Raw::Numbers(rows) => Ok(*rows),
             Raw::Images(files) => files.rows(None),
         }
     }
@@ -41,7 +47,7 @@ impl DataSet {
     pub fn fitted_to(self, model: &Layout) -> Result<RowStream> {
         match self.raw {
             Raw::Table(source) => fit_to_model::table(&source, &self.options, model),
-            Raw::Numbers(rows) => fit_to_model::numbers(rows, model),
+            Raw::Numbers(rows) => fit_to_model::numbers(*rows, model),
             Raw::Images(files) => fit_to_model::images(files, model),
         }
     }
@@ -94,7 +100,7 @@ fn open_raw(input: &str, options: &ReadOptions) -> Result<Raw> {
         return Ok(Raw::Table(TableSource::new(origin, None)));
     }
     if input == digits::NAME {
-        return open_digits_files(options.split).map(Raw::Numbers);
+        return open_digits_files(options.split).map(Raw::numbers);
     }
     let Some(set) = catalog::find(input) else {
         let reason = "there is no such file, folder or data set";
@@ -132,7 +138,7 @@ fn not_empty(input: &str, rows: RowStream) -> Result<Table> {
 pub fn open_digits(options: &ReadOptions) -> Result<DataSet> {
     Ok(DataSet {
         options: options.clone(),
-        raw: Raw::Numbers(open_digits_files(options.split)?),
+        raw: Raw::numbers(open_digits_files(options.split)?),
     })
 }
 
@@ -148,17 +154,17 @@ fn open_digits_files(split: Split) -> Result<RowStream> {
 /// A folder such as MNIST's, or one of images.
 fn open_folder(folder: &Path, split: Split) -> Result<Raw> {
     match idx::in_folder(folder, split) {
-        Some(images) => idx::open_file(&images).map(Raw::Numbers),
+        Some(images) => idx::open_file(&images).map(Raw::numbers),
         None => ImageFiles::of_folder(folder, split).map(Raw::Images),
     }
 }
 
 fn open_file(path: &Path, split: Split) -> Result<Raw> {
     Ok(match format_of(path)? {
-        FileFormat::Idx => Raw::Numbers(idx::open_file(path)?),
-        FileFormat::Norb => Raw::Numbers(norb::open_file(path)?),
-        FileFormat::Npy => Raw::Numbers(npy::open_file(path)?),
-        FileFormat::Npz => Raw::Numbers(npz::open_file(path, split)?),
+        FileFormat::Idx => Raw::numbers(idx::open_file(path)?),
+        FileFormat::Norb => Raw::numbers(norb::open_file(path)?),
+        FileFormat::Npy => Raw::numbers(npy::open_file(path)?),
+        FileFormat::Npz => Raw::numbers(npz::open_file(path, split)?),
         FileFormat::Png => Raw::Images(ImageFiles::of_file(path)),
         FileFormat::Table(format) => {
             let origin = Origin::File(path.to_owned());

@@ -8,6 +8,7 @@ use crate::formats::npy::NpyWriter;
 use crate::formats::parquet::ParquetWriter;
 use crate::formats::png_grid::PngGrid;
 use crate::rows::cells::{Field, FieldKind, Value, plain_json};
+use crate::rows::dates::text_of;
 use crate::rows::layout::{ColumnKind, ImageShape, Layout};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
@@ -191,6 +192,7 @@ impl Output {
                     Value::Whole(number) => number.to_string(),
                     Value::Text(text) => text.to_owned(),
                     Value::Json(text) => plain_json(text).unwrap_or_default(),
+                    Value::Date(days, style) => text_of(days, style),
                 });
                 out.write_record(cells).map_err(io_error).map_err(failed)
             }
@@ -280,6 +282,7 @@ fn json_line<'a>(
             }
             Value::Text(text) => serde_json::to_writer(&mut line, text)?,
             Value::Json(text) => line.extend(text.as_bytes()),
+            Value::Date(days, style) => serde_json::to_writer(&mut line, &text_of(days, style))?,
         }
     }
     line.extend(b"}\n");
@@ -290,6 +293,7 @@ fn json_line<'a>(
 pub fn fields_of(layout: &Layout) -> Vec<Field> {
     let kind = |column: usize| match layout.columns.get(column).map(|column| &column.kind) {
         Some(ColumnKind::Categorical(names)) => FieldKind::Category(names.clone()),
+        Some(ColumnKind::Date(style)) => FieldKind::Date(*style),
         _ => FieldKind::Single,
     };
     (0..layout.width)

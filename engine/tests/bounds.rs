@@ -105,8 +105,8 @@ fn a_density_is_one_in_the_units_of_the_data() {
         .unwrap();
     for (column, (start, end)) in [(0, (0.0, 3000.0)), (1, (0.0, 100.0)), (2, (-300.0, 0.0))] {
         let steps = 200_000;
-        let step = f64::from(end - start) / f64::from(steps);
-        let number = |k: i32| (f64::from(start) + step * (f64::from(k) + 0.5)) as f32;
+        let step = (end - start) / f64::from(steps);
+        let number = |k: i32| (start + step * (f64::from(k) + 0.5)) as f32;
         let mut rows = vec![HOLE; 5 * steps as usize];
         (0..steps).for_each(|k| rows[5 * k as usize + column] = number(k));
         let logs = predictor

@@ -4,6 +4,7 @@ use crate::formats::text::CsvTable;
 use csv::StringRecord;
 use serde::ser::{Serialize, Serializer};
 use sumout_data::cells::{Cell, Field, FieldKind, Value};
+use sumout_data::dates::text_of;
 use sumout_data::encode::Encoder;
 use sumout_data::model_files::{FARTHEST, TOO_FAR};
 use sumout_data::output::probability_name;
@@ -124,7 +125,10 @@ fn shown(encoder: &Encoder, column: usize, value: f32) -> Value<'_> {
         Some(names) => names
             .get(value as usize)
             .map_or(Value::Missing, |name| Value::Text(name)),
-        None => Value::Single(value),
+        None => match encoder.date(column) {
+            Some(style) => Value::Date(value.into(), style),
+            None => Value::Single(value),
+        },
     }
 }
 
@@ -152,6 +156,7 @@ pub fn csv_text(value: Value<'_>) -> String {
         Value::Double(number) => number.to_string(),
         Value::Whole(number) => number.to_string(),
         Value::Text(text) | Value::Json(text) => text.to_owned(),
+        Value::Date(days, style) => text_of(days, style),
     }
 }
 
@@ -198,6 +203,7 @@ struct JsonCells<'a> {
 enum AnswerCell<'a> {
     Name(&'a str),
     Number(f32),
+    Date(String),
     Missing,
 }
 
@@ -206,6 +212,7 @@ impl Serialize for JsonCells<'_> {
         let cell = |(column, &value): (usize, &f32)| match shown(self.encoder, column, value) {
             Value::Text(name) => AnswerCell::Name(name),
             Value::Single(number) => AnswerCell::Number(number),
+            Value::Date(days, style) => AnswerCell::Date(text_of(days, style)),
             _ => AnswerCell::Missing,
         };
         serializer.collect_seq(self.values.iter().enumerate().map(cell))
@@ -294,7 +301,9 @@ impl<'a> AnswerOf<'a> {
         let (encoder, parts) = (self.encoder, self.parts);
         let kind = |column: usize| match encoder.categories(column) {
             Some(names) => FieldKind::Category(names.to_vec()),
-            None => FieldKind::Single,
+            None => encoder
+                .date(column)
+                .map_or(FieldKind::Single, FieldKind::Date),
         };
         let columns = || (0..encoder.width()).map(|column| (encoder.name(column), kind(column)));
         let mut fields = Vec::new();

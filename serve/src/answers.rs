@@ -141,8 +141,12 @@ mod tests {
     use super::*;
     use crate::answer_rows::{AnswerParts, RowScores};
     use crate::fixtures::encoder;
+    use crate::formats::json;
     use csv::StringRecord;
     use http_body_util::BodyExt;
+    use sumout_data::dates::DateStyle;
+    use sumout_data::encode::Encoder;
+    use sumout_data::layout::{Column, ColumnKind, Layout};
 
     fn written(
         format: BodyFormat,
@@ -157,6 +161,15 @@ mod tests {
             classes: &classes,
             parts,
         };
+        body(answer, format, block, table)
+    }
+
+    fn body(
+        answer: AnswerOf<'_>,
+        format: BodyFormat,
+        block: &Block,
+        table: Option<CsvTable>,
+    ) -> String {
         let mut writer = AnswerWriter::new(format, answer, table, Spool::new(10_000)).unwrap();
         writer.block(block).unwrap();
         let body = writer.finish().unwrap().into_body().unwrap();
@@ -239,6 +252,43 @@ mod tests {
         age,sex,coin,kind,sd_age,sd_sex,sd_coin,sd_kind,class,p_no,p_yes,log_likelihood
         1.5,m,,2,0.5,,,,yes,0.25,0.75,-3.5
         ");
+    }
+
+    #[test]
+    fn dates_are_text() {
+        let columns = vec![Column {
+            name: "day".into(),
+            kind: ColumnKind::Date(DateStyle::Day),
+        }];
+        let encoder = Encoder::new(&Layout {
+            width: 1,
+            columns,
+            ..Layout::default()
+        });
+        let rows = json::document(b"{\"rows\": [[\"2026-11-17\"], [20774]]}", &encoder, 9).unwrap();
+        assert_eq!(rows, [20774.0, 20774.0]);
+        assert!(json::document(b"{\"rows\": [[\"today\"]]}", &encoder, 9).is_err());
+        let parts = AnswerParts {
+            values: true,
+            ..AnswerParts::default()
+        };
+        let answer = AnswerOf {
+            model: "visits",
+            encoder: &encoder,
+            classes: &[],
+            parts,
+        };
+        let block = Block {
+            rows: 1,
+            values: Some(vec![20774.4]),
+            ..Block::default()
+        };
+        for (format, expected) in [
+            (BodyFormat::Lines, "{\"values\":[\"2026-11-17\"]}\n"),
+            (BodyFormat::Csv, "day\n2026-11-17\n"),
+        ] {
+            assert_eq!(body(answer, format, &block, None), expected);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What endpoints share: the state of the service, the forms of an answer, and how a query is read.
 
 use crate::access::Access;
-use crate::arrivals::Arrivals;
+use crate::arrivals::{Arrivals, BodyKind};
 use crate::formats::negotiate::BodyFormat;
-use crate::limits::Limits;
+use crate::limits::{Limits, STREAMS};
 use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -11,13 +11,14 @@ use crate::registry::{Registry, ServedModel};
 use crate::spool::Spool;
 use axum::body::Body;
 use axum::extract::Query;
-use axum::http::{Uri, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use sumout_data::model_files::class_among;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What all requests share.
 #[derive(Clone)]
@@ -36,6 +37,25 @@ pub struct App {
     pub streams: Arc<Semaphore>,
     /// Bodies that are arriving.
     pub arrivals: Arc<Arrivals>,
+}
+
+impl App {
+    /// A place for a stream; a slow one gives way.
+    pub async fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        const HANDOVER: Duration = Duration::from_secs(2);
+        if let Ok(permit) = self.streams.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        if self.arrivals.make_room(Some(BodyKind::Stream)) {
+            let freed = tokio::time::timeout(HANDOVER, self.streams.clone().acquire_owned()).await;
+            if let Ok(Ok(permit)) = freed {
+                return Ok(permit);
+            }
+        }
+        let message =
+            format!("expected at most {STREAMS} large requests at once; try again in a moment");
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message))
+    }
 }
 
 /// How many rows an answer has, for the log.

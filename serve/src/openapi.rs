@@ -45,11 +45,15 @@ fn row(live: &ServedModel) -> Value {
         Some(names) => {
             json!({ "enum": names.iter().map(|name| json!(name)).chain([json!(null)]).collect::<Vec<_>>() })
         }
+        None if columns.date(column).is_some() => {
+            json!({ "type": ["string", "number", "null"], "description": "A date such as 2026-01-31, or days since 1970-01-01" })
+        }
         None if columns.is_discrete(column) => json!({ "$ref": "#/components/schemas/Code" }),
         None => json!({ "$ref": "#/components/schemas/Number" }),
     };
     let mut list = json!({ "type": "array", "minItems": width, "maxItems": width });
-    if (0..width).all(|column| !columns.is_discrete(column)) {
+    let is_number = |column: usize| !columns.is_discrete(column) && columns.date(column).is_none();
+    if (0..width).all(is_number) {
         list["items"] = cell(0);
     } else {
         list["prefixItems"] = (0..width).map(cell).collect();

@@ -61,6 +61,8 @@ impl ModelSummary<'_> {
     fn column(&self, column: usize) -> Value {
         let kind = if self.encoder.is_discrete(column) {
             "category"
+        } else if self.encoder.date(column).is_some() {
+            "date"
         } else {
             "number"
         };

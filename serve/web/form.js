@@ -22,6 +22,9 @@ export function buildForm() {
 }
 
 function formInput(column, id) {
+  if (column.kind === "date") {
+    return element("input", { id, type: "text", placeholder: "missing" });
+  }
   if (!column.categories) {
     return element("input", { id, type: "number", step: "any", placeholder: "missing" });
   }
@@ -35,7 +38,7 @@ export function formRow() {
   return columns().map((column, i) => {
     const text = $(`column-${i}`).value;
     if (text === "") return null;
-    return column.categories ? text : Number(text);
+    return column.categories || column.kind === "date" ? text : Number(text);
   });
 }
 

@@ -9,8 +9,9 @@ use sumout::Model;
 use sumout::model::ColumnRange;
 use sumout::recipes::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
-use sumout_data::layout::some_of;
-use sumout_data::model_files;
+use sumout_data::dates::text_of;
+use sumout_data::layout::{ColumnKind, some_of};
+use sumout_data::model_files::{self, layout_of};
 
 /// Show the structure of a model or of a preset, or list all presets
 #[derive(Debug, clap::Args)]
@@ -99,14 +100,30 @@ fn describe_column(model: &Model, column: usize, kind: &Kind) -> String {
     match (kind, model.about.categories.get(column)) {
         (_, Some(names)) if !names.is_empty() => one_line(&some_of(names)),
         (Kind::Gaussian, _) => {
-            let mean = model.scaling.invert(column, 0.0);
-            let range = model.scaling.range_of(column);
-            if range != ColumnRange::default() || model.scaling.curve_of(column).is_some() {
-                let median = model.scaling.to_data(column, mean.into());
-                return format!("{}, around {median}", range.describe());
+            let scaling = &model.scaling;
+            let middle = scaling.to_data(column, scaling.invert(column, 0.0).into());
+            let range = scaling.range_of(column);
+            let is_bent = range.is_bounded() || scaling.curve_of(column).is_some();
+            let spread = match is_bent {
+                true => String::new(), // its distances are not those of the data
+                false => format!(" ± {}", 1.0 / scaling.scale_of(column)),
+            };
+            let layout = layout_of(model);
+            match layout.columns.get(column).map(|column| &column.kind) {
+                Some(ColumnKind::Date(style)) if is_bent => {
+                    format!("dates around {}", text_of(middle.into(), *style))
+                }
+                Some(ColumnKind::Date(style)) => {
+                    format!(
+                        "dates around {}{spread} days",
+                        text_of(middle.into(), *style)
+                    )
+                }
+                _ if range != ColumnRange::default() => {
+                    format!("{}, around {middle}", range.describe())
+                }
+                _ => format!("numbers around {middle}{spread}"),
             }
-            let unit = 1.0 / model.scaling.scale_of(column);
-            format!("numbers around {mean} ± {unit}")
         }
         (Kind::Bernoulli, _) => "0 or 1".to_owned(),
         (Kind::Categorical(count), _) => format!("0 to {}", count - 1),

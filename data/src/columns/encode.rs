@@ -14,6 +14,7 @@
 use crate::columns::match_columns::places_of;
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::rows::cells::{Cell, MissingTexts, Records, Written, is_default_na};
+use crate::rows::dates::{DateStyle, days_of};
 use crate::rows::findings::{Finding, FindingKind};
 use crate::rows::layout::{
     Absent, Chunk, ColumnKind, KeptColumn, Layout, RowStream, rows_per_chunk, some_of,
@@ -35,6 +36,8 @@ enum Takes {
     Code(u32),
     /// One of these names.
     Name(CodesOfNames),
+    /// A date, or its number of days.
+    Date(DateStyle),
 }
 
 /// Names and their numbers.
@@ -80,6 +83,7 @@ impl Encoder {
     pub fn new(layout: &Layout) -> Self {
         let takes = |column: usize| match layout.columns.get(column).map(|column| &column.kind) {
             Some(ColumnKind::Categorical(names)) => Takes::Name(CodesOfNames::new(names)),
+            Some(ColumnKind::Date(style)) => Takes::Date(*style),
             _ => Takes::Number,
         };
         let names = (0..layout.width).map(|column| layout.name(column));
@@ -133,15 +137,23 @@ impl Encoder {
         }
     }
 
+    /// How the dates of a column are written; none for other columns.
+    pub fn date(&self, column: usize) -> Option<DateStyle> {
+        match self.takes[column] {
+            Takes::Date(style) => Some(style),
+            _ => None,
+        }
+    }
+
     /// Whether a column is a category, named or not.
     pub fn is_discrete(&self, column: usize) -> bool {
-        !matches!(self.takes[column], Takes::Number)
+        !matches!(self.takes[column], Takes::Number | Takes::Date(_))
     }
 
     /// How many values a category has, named or not; none for a number.
     pub fn values(&self, column: usize) -> Option<usize> {
         match &self.takes[column] {
-            Takes::Number => None,
+            Takes::Number | Takes::Date(_) => None,
             Takes::Code(last) => Some(*last as usize + 1),
             Takes::Name(names) => Some(names.names.len()),
         }
@@ -159,6 +171,7 @@ impl Encoder {
         }
         let value = match &self.takes[column] {
             Takes::Number => number(cell).and_then(|x| self.inside(column, x)),
+            Takes::Date(_) => days(cell).and_then(|x| self.inside(column, x)),
             Takes::Code(last) => code(cell, *last),
             Takes::Name(names) => match names.code(cell) {
                 Some(code) => Ok(code as f32),
@@ -250,6 +263,19 @@ fn number(cell: Cell<'_>) -> Result<f32> {
         None => (ErrorKind::NotANumber, "a number"),
     };
     Err(Error::unexpected(kind, expected, shown(cell)))
+}
+
+/// The days of a date; a number is one of days already.
+fn days(cell: Cell<'_>) -> Result<f32> {
+    let days = match cell {
+        Cell::Text(text) => days_of(text).or(cell.number()),
+        _ => cell.number(),
+    };
+    let days = days.map(|days| days as f32).filter(|days| days.is_finite());
+    days.ok_or_else(|| {
+        let expected = "a date such as 2026-01-31 or 2026-01-31T14:05:00";
+        Error::unexpected(ErrorKind::NotADate, expected, shown(cell))
+    })
 }
 
 fn code(cell: Cell<'_>, last: u32) -> Result<f32> {

@@ -1,10 +1,11 @@
 //! What a table holds: which columns are numbers and which are categories, and what is suspicious about them.
 //!
-//! A column is numeric if all its cells are numbers, categorical if none is; a mixture is an error that names the
-//! line, because one typing error would otherwise make categories of a thousand numbers.
+//! A column is numeric if all its cells are numbers or all are dates, categorical if none is; a mixture is an error that
+//! names the line, because one typing error would otherwise make categories of a thousand numbers.
 
 use crate::error::{At, Error, ErrorKind, Place, Result};
 use crate::rows::cells::{Cell, MissingTexts, NoDefaultNa, Records, is_default_na};
+use crate::rows::dates::{DateStyle, style_of};
 use crate::rows::findings::{Finding, FindingKind};
 use crate::rows::layout::{Column, ColumnKind, sort_names};
 use crate::rows::notation::{OTHERS, has_leading_zero, has_sign, is_date, notations_of};
@@ -56,6 +57,9 @@ struct OtherNumbers {
     clearest: Option<(usize, FirstCell)>,
     signs: Counted,
     dates: Counted,
+    /// Those that can be read as days, and whether one of them has a time.
+    iso_dates: u64,
+    has_times: bool,
     leading_zeros: Counted,
 }
 
@@ -67,6 +71,10 @@ impl OtherNumbers {
         }
         self.signs.note(text, has_sign(text));
         self.dates.note(text, is_date(text));
+        if let Some(style) = style_of(text) {
+            self.iso_dates += 1;
+            self.has_times |= style == DateStyle::Time;
+        }
         let fits = notations_of(text);
         for (counted, &fits) in self.notations.iter_mut().zip(&fits) {
             counted.note(text, fits);
@@ -194,6 +202,17 @@ impl Seen {
         let dates = self.other_numbers.dates.of_nearly_all(self.texts);
         let signs = signs.map(|example| FindingKind::SignedNumbers { example });
         signs.or(dates.map(|example| FindingKind::Dates { example }))
+    }
+
+    /// A column of nothing but dates, if it is one.
+    fn date_style(&self) -> Option<DateStyle> {
+        let seen = &self.other_numbers;
+        let are_dates = self.numbers == 0 && self.texts > 0 && seen.iso_dates == self.texts;
+        are_dates.then_some(if seen.has_times {
+            DateStyle::Time
+        } else {
+            DateStyle::Day
+        })
     }
 
     /// Numbers that begin with a zero are codes.
@@ -333,7 +352,10 @@ impl Found {
             self.empty.push(name.to_owned());
             return Ok(());
         }
-        let kind = if forced || seen.texts > 0 {
+        let date_style = seen.date_style().filter(|_| !forced);
+        let kind = if let Some(style) = date_style {
+            ColumnKind::Date(style)
+        } else if forced || seen.texts > 0 {
             let odd = seen
                 .looks_like_numbers()
                 .or_else(|| seen.looks_like_names());

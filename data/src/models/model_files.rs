@@ -2,7 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result, clip, file_error};
 use crate::files::atomic_file::Staged;
+use crate::rows::dates::DateStyle;
 use crate::rows::layout::{Column, ColumnKind, ImageShape, Layout, some_of};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -21,6 +23,9 @@ pub const NA: &str = "na";
 
 /// Where a model remembers in which columns words such as NA are not missing.
 pub const NO_DEFAULT_NA: &str = "no_default_na";
+
+/// Where a model remembers which columns hold dates, and how they are written.
+pub const DATES: &str = "dates";
 
 /// Where a model remembers the digest of the rows that it was trained on.
 pub const DATA: &str = "data";
@@ -70,9 +75,13 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The rows that a model takes.
 pub fn layout_of(model: &Model) -> Layout {
     let about = &model.about;
+    let dates: BTreeMap<String, DateStyle> = about.training.get(DATES).unwrap_or_default();
     let kind = |column: usize| match about.categories.get(column) {
         Some(names) if !names.is_empty() => ColumnKind::Categorical(names.clone()),
-        _ => ColumnKind::Numeric,
+        _ => match about.columns.get(column).and_then(|name| dates.get(name)) {
+            Some(style) => ColumnKind::Date(*style),
+            None => ColumnKind::Numeric,
+        },
     };
     let columns = about.columns.iter().enumerate();
     Layout {
@@ -97,6 +106,17 @@ pub fn layout_of(model: &Model) -> Layout {
         ranges: model.scaling.ranges.clone(),
         ..Layout::default()
     }
+}
+
+/// The columns of a layout that hold dates, as a model remembers them.
+pub fn dates_of(layout: &Layout) -> BTreeMap<&str, DateStyle> {
+    let style = |column: &'_ Column| match column.kind {
+        ColumnKind::Date(style) => Some(style),
+        _ => None,
+    };
+    let columns = layout.columns.iter();
+    let dates = columns.filter_map(|column| Some((column.name.as_str(), style(column)?)));
+    dates.collect()
 }
 
 /// The class of that name, or of that number where classes have no names.

@@ -31,9 +31,11 @@
 //! Uses: `error`, `rows`, `open`.
 
 pub mod table_checks;
+mod sequence_plan;
 
 use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::open::is_data_name;
+use crate::plan::sequence_plan::SequenceTable;
 use crate::rows::layout::{Table, some_of};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -44,7 +46,6 @@ use std::marker::PhantomData;
 use std::path::Path;
 use sumout::Settings;
 use sumout::model::Scaling;
-use sumout::recipes::sequences::SequenceShape;
 use sumout::recipes::tables::{ColumnPlan, settings, standardise};
 use sumout::recipes::{PRESETS, Preset, images, preset, sequences};
 use sumout::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
@@ -108,23 +109,6 @@ struct ColumnTable {
     channels: Option<Vec<usize>>,
     window: Option<usize>,
     groups: Option<Vec<Vec<String>>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct SequenceTable {
-    channels: Option<usize>,
-    patch: Option<usize>,
-    components: Option<usize>,
-    levels: Option<Vec<SequenceLevel>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SequenceLevel {
-    window: usize,
-    channels: usize,
-    sharing: Sharing,
 }
 
 /// `[name]` or several `[[name]]`.
@@ -386,29 +370,6 @@ impl ImageTable {
             side(spec.frame.1, spec.grid_shift.1, spec.patch.1),
         );
         spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
-    }
-}
-
-impl SequenceTable {
-    /// For rows of this many columns, if they are whole steps.
-    fn spec(&self, width: usize) -> Option<ImageSpec> {
-        let channels = self.channels.unwrap_or(1);
-        let length = width
-            .checked_div(channels)
-            .filter(|n| n * channels == width)?;
-        let mut spec = sequences::spec(SequenceShape { length, channels });
-        spec.patch.1 = self.patch.unwrap_or(spec.patch.1);
-        spec.components = self.components.unwrap_or(spec.components);
-        let level = |l: &SequenceLevel| LevelSpec {
-            window: (1, l.window),
-            channels: l.channels,
-            sharing: l.sharing,
-        };
-        spec.levels = match &self.levels {
-            Some(levels) => levels.iter().map(level).collect(),
-            None => sequences::levels(length.div_ceil(spec.patch.1.max(1))),
-        };
-        Some(spec)
     }
 }
 

@@ -115,7 +115,7 @@ pub fn names(table: &Table) -> About {
     let layout = &table.layout;
     let categories = |column: &Column| match &column.kind {
         ColumnKind::Categorical(names) => names.clone(),
-        ColumnKind::Numeric => Vec::new(),
+        ColumnKind::Numeric | ColumnKind::Date(_) => Vec::new(),
     };
     let named = layout.classes.len() == table.classes().max(1);
     About {

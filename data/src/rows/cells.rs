@@ -1,5 +1,6 @@
 //! Cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
 
+use crate::dates::DateStyle;
 use crate::error::{Place, Result};
 use serde::{Deserialize, Serialize};
 
@@ -198,6 +199,8 @@ pub enum FieldKind {
     Text,
     /// A number that stands for one of these names. Formats that hold text show the name.
     Category(Vec<String>),
+    /// A number of days that stands for a date. Formats that hold text show the date.
+    Date(DateStyle),
 }
 
 /// A column of an output.
@@ -224,7 +227,7 @@ impl Field {
 pub enum Value<'a> {
     /// A hole.
     Missing,
-    /// A number, or the number of a category.
+    /// A number, the number of a category, or the days of a date.
     Single(f32),
     /// A number.
     Double(f64),
@@ -234,6 +237,8 @@ pub enum Value<'a> {
     Text(&'a str),
     /// The text of a JSON value.
     Json(&'a str),
+    /// The days of a date, which is shown.
+    Date(f64, DateStyle),
 }
 
 impl<'a> Value<'a> {
@@ -246,12 +251,12 @@ impl<'a> Value<'a> {
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or(f64::NAN),
             Self::Single(number) => number.into(),
-            Self::Double(number) => number,
+            Self::Double(number) | Self::Date(number, _) => number,
             Self::Whole(number) => number as f64,
         }
     }
 
-    /// The same cell with categories as their names and NaN as a hole.
+    /// The same cell with categories as their names, days as dates and NaN as a hole.
     pub fn shown(self, kind: &'a FieldKind) -> Self {
         let number = self.number();
         match (kind, self) {
@@ -260,6 +265,7 @@ impl<'a> Value<'a> {
             (FieldKind::Category(names), _) => names
                 .get(number as usize)
                 .map_or(Self::Missing, |name| Self::Text(name)),
+            (FieldKind::Date(style), _) => Self::Date(number, *style),
             (_, other) => other,
         }
     }

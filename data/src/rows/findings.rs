@@ -113,7 +113,7 @@ impl fmt::Display for Finding {
             Kind::Dates { example } => write!(
                 f,
                 "column '{name}' looks like dates, such as '{example}', and is read as words: \
-                 write numbers, such as days"
+                 write all of them as 2026-01-31"
             ),
             Kind::Codes { example } => write!(
                 f,

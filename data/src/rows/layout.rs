@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::files::encoding::Encoding;
 use crate::rows::cells::{Field, NoDefaultNa, Written};
+use crate::rows::dates::DateStyle;
 use crate::rows::findings::Finding;
 use crate::rows::notation::Notation;
 use serde::Deserialize;
@@ -40,6 +41,8 @@ pub enum ColumnKind {
     Numeric,
     /// A whole number that stands for one of these names.
     Categorical(Vec<String>),
+    /// Dates, as days since 1970-01-01.
+    Date(DateStyle),
 }
 
 /// A column of a table.

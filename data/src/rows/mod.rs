@@ -4,6 +4,7 @@
 
 pub mod findings;
 pub mod notation;
+pub mod dates;
 pub mod cells;
 pub mod layout;
 pub mod data_digest;

@@ -40,6 +40,9 @@ pub struct ColumnRange {
     pub margin: f32,
 }
 
+/// A mean is at most this, so that means can be joined: it is beyond all numbers of 32 bits.
+const LARGEST: f64 = 1e150;
+
 /// Mean and variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moments {
@@ -130,8 +133,8 @@ impl ColumnRange {
     pub(crate) fn moments(&self, mean: f64, sigma: f64) -> Moments {
         let variance = sigma * sigma;
         let log_normal = |mean: f64| Moments {
-            mean: (mean + 0.5 * variance).exp(),
-            variance: variance.exp_m1() * (2.0 * mean + variance).exp(),
+            mean: (mean + 0.5 * variance).exp().min(LARGEST),
+            variance: (variance.exp_m1() * (2.0 * mean + variance).exp()).min(LARGEST * LARGEST),
         };
         match self.ends() {
             (None, None) => Moments { mean, variance },
@@ -173,6 +176,20 @@ impl ColumnRange {
         }
     }
 
+    /// The same with a margin that suits the numbers of a column.
+    fn with_margin(&self, numbers: impl Iterator<Item = f32>) -> Self {
+        let gaps = |x: f32| [self.low.map(|low| x - low), self.high.map(|high| high - x)];
+        let gaps = numbers.flat_map(gaps).flatten().filter(|gap| *gap > 0.0);
+        let smallest = gaps.fold(f32::INFINITY, f32::min);
+        let margin = match self {
+            _ if !self.is_bounded() => 0.0,
+            _ if self.whole => 0.5,
+            _ if smallest.is_finite() => (0.5 * smallest).max(f32::MIN_POSITIVE),
+            _ => 1.0,
+        };
+        Self { margin, ..*self }
+    }
+
     /// Says what is wrong with bounds.
     fn check(&self, column: usize) -> Result<()> {
         let ends = [self.low, self.high, Some(self.margin)];
@@ -207,40 +224,27 @@ pub(crate) fn check_inside(ranges: &[ColumnRange], values: &[f32]) -> Result<()>
     if ranges.is_empty() {
         return Ok(());
     }
-    let outside = |(row, numbers): (usize, &[f32])| {
-        let mut pairs = numbers.iter().zip(ranges).enumerate();
-        let (column, (value, range)) = pairs.find(|(_, (x, range))| !range.contains(**x))?;
-        Some(Error::Outside {
-            row,
-            column,
-            expected: range.describe(),
-            value: *value,
-        })
-    };
     let rows = values.par_chunks(ranges.len()).enumerate();
-    rows.find_map_first(outside).map_or(Ok(()), Err)
+    let wrong = rows.find_map_first(|(row, numbers)| outside(ranges, row, numbers));
+    wrong.map_or(Ok(()), Err)
+}
+
+/// The error for the first number of a row that cannot occur.
+fn outside(ranges: &[ColumnRange], row: usize, numbers: &[f32]) -> Option<Error> {
+    let mut pairs = numbers.iter().zip(ranges).enumerate();
+    let (column, (value, range)) = pairs.find(|(_, (x, range))| !range.contains(**x))?;
+    Some(Error::Outside {
+        row,
+        column,
+        expected: range.describe(),
+        value: *value,
+    })
 }
 
 /// The ranges with the margins that suit rows (n, width).
 pub(crate) fn with_margins(ranges: &[ColumnRange], values: &[f32]) -> Vec<ColumnRange> {
-    let of_column = |(column, range): (usize, &ColumnRange)| {
-        let numbers = values.iter().skip(column).step_by(ranges.len());
-        let gaps = numbers.flat_map(|&x| {
-            [
-                range.low.map(|low| x - low),
-                range.high.map(|high| high - x),
-            ]
-        });
-        let gaps = gaps.flatten().filter(|gap| *gap > 0.0);
-        let smallest = gaps.fold(f32::INFINITY, f32::min);
-        let margin = match range {
-            _ if !range.is_bounded() => 0.0,
-            _ if range.whole => 0.5,
-            _ if smallest.is_finite() => (0.5 * smallest).max(f32::MIN_POSITIVE),
-            _ => 1.0,
-        };
-        ColumnRange { margin, ..*range }
-    };
+    let numbers = |column: usize| values.iter().skip(column).step_by(ranges.len()).copied();
+    let of_column = |(column, range): (usize, &ColumnRange)| range.with_margin(numbers(column));
     ranges.iter().enumerate().map(of_column).collect()
 }
 
@@ -307,6 +311,15 @@ mod tests {
                 "{ours:?} {variance}"
             );
         }
+    }
+
+    /// A leaf so wide that its mean is beyond all numbers still has one.
+    #[test]
+    fn a_mean_is_finite() {
+        let [_, lower, ..] = ranges();
+        let wide = lower.moments(0.0, 1e3);
+        assert!(wide.mean.is_finite() && wide.variance.is_finite());
+        assert_eq!(lower.tidy(wide.mean), f32::MAX);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::worker::{Answer, Question};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sumout_data::dates::text_of;
 
 /// Maximum of channels shown of a node.
 const MAX_CHANNELS: usize = 32;
@@ -196,7 +197,10 @@ pub async fn examples(State(app): State<App>, request: Request) -> Result<Docume
         let cell = |(column, &x): (usize, &f32)| match live.encoder.categories(column) {
             _ if x.is_nan() => Value::Null,
             Some(names) => json!(names.get(x as usize)),
-            None => json!(shortest(x)),
+            None => match live.encoder.date(column) {
+                Some(style) => json!(text_of(x.into(), style)),
+                None => json!(shortest(x)),
+            },
         };
         json!({ "values": values.iter().enumerate().map(cell).collect::<Vec<_>>(), "label": label })
     };

@@ -5,24 +5,22 @@
 
 use crate::answer_rows::{AnswerParts, Block};
 use crate::app::{Answered, App, class_of, query};
-use crate::arrivals::BodyKind;
 use crate::bodies::{Incoming, pump, whole};
 use crate::endpoints::rows_request::RowsRequest;
 use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
 use crate::formats::negotiate::BodyFormat;
 use crate::formats::text::{CsvDecoder, Decode, LinesDecoder, WholeDecoder};
-use crate::limits::{Limits, MAX_DRAWS, STREAMS};
+use crate::limits::{Limits, MAX_DRAWS};
 use crate::problem::Problem;
 use crate::worker::Reply;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use std::time::Duration;
 use std::time::Instant;
 use sumout::queries::How;
 use sumout_data::layout::Absent;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 /// JSON up to here is parsed where it arrives.
 const SMALL: usize = 256 << 10;
@@ -204,7 +202,7 @@ async fn in_thread(
     asked: RowsRequest,
     decoder: impl FnOnce(&RowsRequest) -> Result<Box<dyn Decode>, Problem> + Send + 'static,
 ) -> Result<Answered, Problem> {
-    let permit = stream_permit(app).await?;
+    let permit = app.stream_permit().await?;
     let limits = app.limits;
     let work = move || {
         let answered =
@@ -215,23 +213,6 @@ async fn in_thread(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Problem::ours("the service failed on this request"))?
-}
-
-/// A place for a stream; a slow one gives way.
-async fn stream_permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
-    const HANDOVER: Duration = Duration::from_secs(2);
-    if let Ok(permit) = app.streams.clone().try_acquire_owned() {
-        return Ok(permit);
-    }
-    if app.arrivals.make_room(Some(BodyKind::Stream)) {
-        let freed = tokio::time::timeout(HANDOVER, app.streams.clone().acquire_owned()).await;
-        if let Ok(Ok(permit)) = freed {
-            return Ok(permit);
-        }
-    }
-    let message =
-        format!("expected at most {STREAMS} large requests at once; try again in a moment");
-    Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, message))
 }
 
 /// Asks about some rows while the next ones are read.

@@ -76,7 +76,11 @@ impl RowSink for NumberRows<'_> {
     fn cell(&mut self, column: usize, cell: Cell<'_>) -> Result<(), Error> {
         let known = self.encoder.known_beside_null(cell);
         // A number in quotes is a mistake that would otherwise pass unseen.
-        if let (Cell::Text(text), None) = (known, self.encoder.categories(column)) {
+        if let (Cell::Text(text), None, None) = (
+            known,
+            self.encoder.categories(column),
+            self.encoder.date(column),
+        ) {
             let expected = "a number or null";
             return Err(Error::unexpected(
                 ErrorKind::NotANumber,

@@ -20,7 +20,7 @@ use sumout::recipes::{Fit, Fitting, Preset};
 use sumout::training::Prior;
 use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table, some_of};
-use sumout_data::model_files::{DATA, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET};
+use sumout_data::model_files::{DATA, DATES, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET, dates_of};
 use sumout_data::plan::Plan;
 use sumout_data::table_checks;
 
@@ -217,6 +217,9 @@ fn notes(data: &TrainingData) -> Notes {
     }));
     if let Some(digest) = &data.split_from {
         notes.set(SPLIT_FROM, digest);
+    }
+    if !dates_of(layout).is_empty() {
+        notes.set(DATES, dates_of(layout));
     }
     if !layout.na.is_empty() {
         notes.set(NA, &layout.na);

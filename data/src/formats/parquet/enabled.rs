@@ -4,6 +4,7 @@ use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
 use crate::files::atomic_file::Staged;
 use crate::files::source::Origin;
 use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
+use crate::rows::dates::text_of;
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array,
     Int64Builder, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
@@ -250,7 +251,9 @@ impl Builder {
             FieldKind::Single => Self::Single(Float32Builder::new()),
             FieldKind::Double => Self::Double(Float64Builder::new()),
             FieldKind::Whole => Self::Whole(Int64Builder::new()),
-            FieldKind::Text | FieldKind::Category(_) => Self::Text(StringBuilder::new()),
+            FieldKind::Text | FieldKind::Category(_) | FieldKind::Date(_) => {
+                Self::Text(StringBuilder::new())
+            }
         }
     }
 
@@ -274,6 +277,9 @@ impl Builder {
             (Self::Whole(column), Value::Whole(whole)) => column.append_value(whole), // 64 bits, more than f64 holds
             (Self::Whole(column), _) => column.append_option(seen.then_some(number as i64)),
             (Self::Text(column), Value::Text(text)) => column.append_value(text),
+            (Self::Text(column), Value::Date(days, style)) => {
+                column.append_value(text_of(days, style));
+            }
             (Self::Text(column), _) => column.append_null(),
         }
     }

@@ -3,6 +3,7 @@
 use crate::formats::arrow::flat::{FlatWriter, Slot};
 use std::io::{self, Write};
 use sumout_data::cells::{Field, FieldKind, Value};
+use sumout_data::dates::text_of;
 
 /// V5 of the format.
 const VERSION: i16 = 4;
@@ -29,9 +30,11 @@ impl BatchColumn {
             FieldKind::Single => self.numbers.extend((number_there as f32).to_le_bytes()),
             FieldKind::Double => self.numbers.extend(number_there.to_le_bytes()),
             FieldKind::Whole => self.numbers.extend((number_there as i64).to_le_bytes()),
-            FieldKind::Text | FieldKind::Category(_) => {
-                if let Value::Text(text) = value {
-                    self.text.extend(text.as_bytes());
+            FieldKind::Text | FieldKind::Category(_) | FieldKind::Date(_) => {
+                match value {
+                    Value::Text(text) => self.text.extend(text.as_bytes()),
+                    Value::Date(days, style) => self.text.extend(text_of(days, style).as_bytes()),
+                    _ => {}
                 }
                 self.ends.extend((self.text.len() as i32).to_le_bytes());
             }
@@ -50,7 +53,10 @@ impl BatchColumn {
 }
 
 fn is_text(kind: &FieldKind) -> bool {
-    matches!(kind, FieldKind::Text | FieldKind::Category(_))
+    matches!(
+        kind,
+        FieldKind::Text | FieldKind::Category(_) | FieldKind::Date(_)
+    )
 }
 
 /// Writes the schema.
@@ -66,7 +72,7 @@ pub fn schema(to: &mut impl Write, fields: &[Field]) -> io::Result<()> {
         let kind = match field.kind {
             FieldKind::Single | FieldKind::Double => 3,
             FieldKind::Whole => 2,
-            FieldKind::Text | FieldKind::Category(_) => 5,
+            FieldKind::Text | FieldKind::Category(_) | FieldKind::Date(_) => 5,
         };
         // name, nullable, type, its table, no dictionary, no children
         let slots = [
@@ -83,7 +89,9 @@ pub fn schema(to: &mut impl Write, fields: &[Field]) -> io::Result<()> {
             FieldKind::Single => head.table(later[1], &[Slot::I16(1)]),
             FieldKind::Double => head.table(later[1], &[Slot::I16(2)]),
             FieldKind::Whole => head.table(later[1], &[Slot::I32(64), Slot::U8(1)]),
-            FieldKind::Text | FieldKind::Category(_) => head.table(later[1], &[]),
+            FieldKind::Text | FieldKind::Category(_) | FieldKind::Date(_) => {
+                head.table(later[1], &[])
+            }
         };
         head.list(later[2], 0);
     }
