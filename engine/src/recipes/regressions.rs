@@ -68,11 +68,8 @@ impl Way {
 
     /// The settings of a table with classes, for a target instead.
     fn settings(&self, classes: &Settings, target: usize) -> Settings {
-        let steps = if classes.steps == 800 {
-            500
-        } else {
-            classes.steps
-        };
+        let is_small = classes.steps < 1_000;
+        let steps = if is_small { SMALL_STEPS } else { classes.steps };
         Settings {
             steps,
             validate_every: steps / 10,
