@@ -379,7 +379,7 @@ fn a_fit_of_a_number_goes_on_to_the_same_bits() {
     let data = Data::new(Rows::new(&values, 3).unwrap(), &[]);
     let fit = || small().target(1).trees(2);
     let mut fitting = fit().start(data.clone()).unwrap();
-    assert_eq!(fitting.trials(), 3);
+    assert_eq!(fitting.trials(), 5);
     fitting.run_with(|_| ControlFlow::Continue(())).unwrap();
     let whole = fitting.into_model().unwrap();
     assert_eq!(whole.target(), Some(1));

@@ -49,10 +49,10 @@ def test_queries(model):
     fails(ValueError, "Expected 2D array", model.predict, X[0])
     fails(
         ValueError,
-        "how: expected 'mean', 'mode' or 'sample', got 'median'",
+        "how: expected 'mean', 'median', 'mode' or 'sample', got 'middle'",
         model.impute,
         X,
-        "median",
+        "middle",
     )
     fails(ValueError, "y: expected one of the classes ['0', '1'], got 7", model.impute, X, y=7)
     fails(ValueError, "y: expected one of the classes", model.sample, 3, y="x")

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import sumout
 from sumout import TMMDensity, TMMImputer, TMMRegressor
 
-SMALL = {"steps": 40, "trees": 2, "random_state": 0}
+SMALL = {"steps": 150, "trees": 2, "random_state": 0}
 
 
 @pytest.fixture(scope="module")

@@ -42,8 +42,14 @@ impl Default for LeafStart {
     }
 }
 
-/// Fits every leaf family of the model to the rows of data (n, width).
-pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: u64) {
+/// Fits every leaf family of the model to the rows of data (n, width). `start_of` says how, from the columns of the
+/// positions that a family describes.
+pub fn start_leaves(
+    model: &mut Model,
+    values: &[f32],
+    start_of: impl Fn(&[Vec<u32>]) -> LeafStart + Sync,
+    seed: u64,
+) {
     let places = model.structure.placement((0, 0));
     let mut column_of = vec![OUTSIDE; model.structure.frame_len()];
     for (column, &place) in places.iter().enumerate() {
@@ -67,7 +73,8 @@ pub fn start_leaves(model: &mut Model, values: &[f32], start: &LeafStart, seed: 
                 width: places.len(),
                 positions,
             };
-            patches.fit(tree.components, start, &mut random).0
+            let start = start_of(positions);
+            patches.fit(tree.components, &start, &mut random).0
         };
         let jobs = tree.families.par_iter().zip(&columns).enumerate();
         let fitted: Vec<Family> = jobs.map(fit_family).collect();
@@ -401,7 +408,7 @@ mod tests {
             ];
             values.extend(cell.map(|x| if random.chance(0.3) { f32::NAN } else { x }));
         }
-        start_leaves(&mut model, &values, &LeafStart::default(), 3);
+        start_leaves(&mut model, &values, |_| LeafStart::default(), 3);
         let Coordinate::Gaussian { mean, log_sigma } =
             &model.weights.trees[0].families[0].coordinates[0]
         else {
@@ -426,7 +433,7 @@ mod tests {
             .build()
             .unwrap();
         let mut model = Model::random(structure, 1.0, 1);
-        start_leaves(&mut model, &[2.5; 50], &LeafStart::default(), 3);
+        start_leaves(&mut model, &[2.5; 50], |_| LeafStart::default(), 3);
         let Coordinate::Gaussian { mean, log_sigma } =
             &model.weights.trees[0].families[0].coordinates[0]
         else {

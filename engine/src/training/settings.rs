@@ -63,6 +63,9 @@ pub struct Settings {
     /// `−log P(y|x) − β log P(x)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<usize>,
+    /// The minimum of the target's variances, in place of that of `leaves`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_floor: Option<f32>,
     /// Steps between validations, where there is a validation set.
     pub validate_every: usize,
     /// Seed of everything random.
@@ -90,6 +93,7 @@ impl Default for Settings {
             spread: 1.0,
             prior: Prior::Labels,
             target: None,
+            target_floor: None,
             validate_every: 1000,
             seed: 1,
         }
@@ -120,6 +124,19 @@ impl Settings {
             }
         }
         serde_json::from_value(all).map_err(wrong)
+    }
+
+    /// How the leaves of a family start that describes positions of these columns.
+    pub(crate) fn leaves_of(&self, positions: &[Vec<u32>]) -> LeafStart {
+        let target = self.target.map(|column| column as u32);
+        let is_target = |columns: &Vec<u32>| columns.iter().any(|&column| Some(column) == target);
+        let floor = self
+            .target_floor
+            .filter(|_| positions.iter().any(is_target));
+        LeafStart {
+            floor: floor.unwrap_or(self.leaves.floor),
+            ..self.leaves
+        }
     }
 
     /// Whether training images are turned or stretched.
@@ -158,6 +175,13 @@ impl Settings {
             "a positive number",
             is_positive(floor.into()),
             floor,
+        )?;
+        let target_floor = self.target_floor.unwrap_or(floor);
+        require(
+            "target_floor",
+            "a positive number",
+            is_positive(target_floor.into()),
+            target_floor,
         )?;
         count("structures", self.leaves.structures)?;
         within("drop_inputs", "from 0 to 1", 1.0, self.drop_inputs)?;

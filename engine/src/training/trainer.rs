@@ -146,7 +146,8 @@ impl<'a> Trainer<'a> {
             Some(prior) => model.set_prior(prior)?,
             None => set_prior(&mut model, &settings.prior, &data)?,
         }
-        start_leaves(&mut model, &data.values, &settings.leaves, settings.seed);
+        let start_of = |positions: &[Vec<u32>]| settings.leaves_of(positions);
+        start_leaves(&mut model, &data.values, start_of, settings.seed);
         Self::assemble(model, settings, data)
     }
 

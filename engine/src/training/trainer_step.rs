@@ -9,12 +9,13 @@ use crate::circuit::log_flows::LogFlows;
 use crate::circuit::underflow::UnderflowFallback;
 use crate::error::{Error, Result};
 use crate::layers::leaf_kernel::LeafKernel;
-use crate::structure::ClassRows;
+use crate::structure::{ClassRows, Position, Tree};
 use crate::training::backward_and_step::Learned;
 use crate::training::data::Data;
 use crate::training::leaf_update::update_family;
 use crate::training::loss::{Loss, Target, loss_and_gradients};
 use crate::training::optimizer::{Rule, Step, update_mixing};
+use crate::training::settings::Settings;
 use crate::training::step_randomness::{drop_nodes, load_rows, pick};
 use crate::training::trainer::{Best, Measure, Trainer};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
@@ -236,19 +237,26 @@ impl Trainer<'_> {
         add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
         let step = Step::new(self.settings.rule, rate, 0.0, self.step);
         for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
+            let of_target = target_family(&self.model.structure.trees[t], &self.settings);
             for (f, family) in tree.families.iter_mut().enumerate() {
+                let floor = match (of_target == Some(f), self.settings.target_floor) {
+                    (true, Some(floor)) => floor,
+                    _ => self.settings.leaves.floor,
+                };
                 let moments = &mut self.memory.families[t][f];
-                update_family(
-                    &step,
-                    family,
-                    moments,
-                    &sums[t][f],
-                    self.settings.leaves.floor,
-                );
+                update_family(&step, family, moments, &sums[t][f], floor);
                 self.prepared.leaves[t][f] = LeafKernel::new(family);
             }
         }
     }
+}
+
+/// The family that describes the column to predict, where there is one.
+fn target_family(tree: &Tree, settings: &Settings) -> Option<usize> {
+    let target = settings.target? as u32;
+    let has_target = |position: &&Position| position.inputs.contains(&target);
+    let position = tree.positions.iter().find(has_target)?;
+    Some(position.family as usize)
 }
 
 /// The labels of pairs of rows: 0 where the number to predict is known, −1 where it is missing.

@@ -32,7 +32,9 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
     let (beginning, data) = begin(args)?;
     let mut fitting = beginning.fitting(&data, out)?;
-    memory::check_training(fitting.structure(), fitting.settings().batch)?;
+    let settings = fitting.settings();
+    let passes = 1 + usize::from(settings.target.is_some()); // rows with the target, and without it
+    memory::check_training(fitting.structure(), passes * settings.batch)?;
     fitting.use_device(device, precision)?;
     steps::run(args, &mut fitting, out)?;
     let mut model = fitting.into_model()?;
