@@ -13,8 +13,8 @@ in the training rows and in the held-out ones. The figures are means over the sp
 - log score: the mean of log P(y | x_o), y in units of its standard deviation; higher is better.
 
 TMMRegressor has a distribution of its own for every row. The others are given a normal one around
-their prediction, as wide as their errors in 5-fold cross-validation of the training rows. Nothing is
-tuned for a table.
+their prediction, as wide as their errors in 5-fold cross-validation of the training rows. Nothing
+is tuned for a table.
 """
 
 import os
