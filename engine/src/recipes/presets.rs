@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::Scaling;
-use crate::structure::{ImageSpec, LevelSpec, Sharing, Structure};
+use crate::structure::{ImageSpec, Kind, LevelSpec, Sharing, Structure};
 use crate::training::optimizer::{Rule, Schedule};
 use crate::training::settings::Settings;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Preset {
 }
 
 /// The names there are, with a line about each.
-pub const PRESETS: [(&str, &str); 5] = [
+pub const PRESETS: [(&str, &str); 6] = [
     (
         "mnist-ht",
         "the paper's MNIST model: 2×2 patches, 32 components, 64-128-256-512 channels",
@@ -32,6 +32,10 @@ pub const PRESETS: [(&str, &str); 5] = [
     (
         "mnist-cp",
         "the paper's shallow model: 4×4 patches, 800 components, one product",
+    ),
+    (
+        "mnist-density",
+        "the density of 28×28 images of bytes: every pixel one of 256 values, 64 components, 128-256-512-512-512 channels",
     ),
     (
         "norb-ht",
@@ -54,6 +58,7 @@ pub fn preset(name: &str) -> Result<Preset> {
             mnist_deep(1, 16, &[64, 128, 256, 512, 1024], settings)
         }
         "mnist-cp" => mnist_shallow(),
+        "mnist-density" => image_density(),
         "norb-ht" => norb_deep(),
         _ => {
             let known = PRESETS.map(|(name, _)| name).join(", ");
@@ -146,6 +151,36 @@ fn mnist_shallow() -> Result<Preset> {
     })
 }
 
+/// P(X) of images of bytes, without classes. That images are moved by a pixel is worth most: without it the model learns
+/// the training images by heart (`docs/densities.md`).
+fn image_density() -> Result<Preset> {
+    let channels = [128, 256, 512, 512, 512];
+    let level = |&channels: &usize| LevelSpec::square(2, channels, Sharing::Own);
+    let spec = ImageSpec {
+        frame: (32, 32),
+        levels: channels.iter().map(level).collect(),
+        patch: (1, 1),
+        components: 64,
+        leaf_sharing: Sharing::Own,
+        kind: Kind::Categorical(256),
+        ..ImageSpec::new(28, 28)
+    };
+    let settings = Settings {
+        steps: 24_000,
+        batch: 256,
+        rate: 0.02,
+        generative: 1.0,
+        leaf_rate: 0.5,
+        shift: 1,
+        ..Settings::default()
+    };
+    Ok(Preset {
+        structure: spec.structure(1)?,
+        settings,
+        scaling: Scaling::default(),
+    })
+}
+
 fn norb_deep() -> Result<Preset> {
     let sharing = |l: usize| {
         if l == 0 {
@@ -190,6 +225,8 @@ mod tests {
         );
         assert_eq!(size("mnist-ht-pixel").1, 1_048_576 + 4 * 2_097_152 + 10_240);
         assert_eq!(size("mnist-cp"), (64 * 8000, 64 * 8000));
+        let pairs = 256 * 64 * 128 + 64 * 128 * 256 + 16 * 256 * 512 + 4 * 512 * 512 + 512 * 512;
+        assert_eq!(size("mnist-density"), (pairs + 512, pairs + 512));
         assert!(
             preset("mnist")
                 .unwrap_err()

@@ -22,7 +22,7 @@ pub fn too_long(folder: &Path) -> Vec<String> {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             found.extend(too_long(&path));
-        } else if path.extension().is_some_and(|of| of == "rs" || of == "cu") {
+        } else if path.extension().is_some_and(|of| of == "rs") {
             let text = fs::read_to_string(&path).expect("text");
             let place = |what: String| format!("{}: {what}", path.display());
             found.extend(too_long_in(&text).into_iter().map(place));
@@ -54,14 +54,12 @@ fn too_long_in(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether a function of Rust or CUDA starts at this line.
+/// Whether a function starts at this line.
 fn starts_function(line: &str) -> bool {
     let words = line.split(['(', '<', ' ']);
     let qualifiers = ["", "pub", "crate)", "super)", "const", "async", "unsafe"];
     let mut words = words.skip_while(|word| qualifiers.contains(word));
-    let cuda = ["__device__", "__global__"];
     words.next() == Some("fn")
-        || (cuda.iter().any(|word| line.contains(word)) && line.contains('('))
 }
 
 /// Lines of the function that starts at the first line; one without a body ends at its semicolon.
