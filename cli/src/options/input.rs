@@ -184,8 +184,11 @@ impl Input {
         }))
     }
 
-    /// Opens the rows for a model, with their labels; prints which columns are not used.
+    /// Opens the rows for a model, with their labels if it has classes; prints which columns are not used.
     pub fn open(&self, model: &Model, keep: Keep) -> Result<RowStream> {
+        if model.structure.classes == 1 && model.target().is_none() {
+            return self.open_unlabelled(model, keep);
+        }
         let mut options = ReadOptions {
             keep,
             ..self.options(Split::Test)?

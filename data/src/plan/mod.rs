@@ -200,6 +200,12 @@ impl Plan {
         self.preset.is_none() && self.image.is_empty() && is_empty
     }
 
+    /// Whether it is a preset without classes: labels of the data are then not looked at.
+    pub fn is_density(&self) -> bool {
+        let preset = self.preset.as_deref().and_then(|name| preset(name).ok());
+        preset.is_some_and(|preset| preset.structure.classes == 1)
+    }
+
     /// The settings that it changes, which are numbers.
     pub fn changes(&self) -> Result<&toml::Table> {
         self.check_numbers()?;

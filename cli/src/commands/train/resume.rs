@@ -25,6 +25,9 @@ pub fn resume(args: &Args, checkpoint: &Path) -> Result<(Checkpoint, TrainingDat
     let noted: Option<String> = model.about.training.get(VALIDATION_FROM);
     let validation = args.validation.as_deref().or(noted.as_deref());
     let mut data = TrainingData::read(args, &options, Some(&layout_of(model)), validation)?;
+    if model.structure.classes == 1 {
+        data.forget_labels();
+    }
     if let Some(weights) = model.about.training.get::<Vec<f64>>(CLASS_WEIGHT) {
         data.weigh(&weights);
     }

@@ -47,6 +47,9 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
         ..args.input.options(Split::Train)?
     };
     let mut data = TrainingData::read(args, &options, None, args.validation.as_deref())?;
+    if plan.is_density() {
+        data.forget_labels();
+    }
     say_ignored(&data.table.layout);
     data.table.layout.predicted = number_target::column(args, &data.table)?;
     warn_of_columns(&data.table);

@@ -23,6 +23,14 @@ pub struct TrainingData {
 }
 
 impl TrainingData {
+    /// Leaves labels aside, for a model without classes.
+    pub fn forget_labels(&mut self) {
+        for table in std::iter::once(&mut self.table).chain(&mut self.validation) {
+            table.labels = None;
+            table.layout.classes.clear();
+        }
+    }
+
     /// Reads both; for a model, if the run is resumed. `validation` is what the user named, then or now.
     pub fn read(
         args: &Args,
