@@ -147,7 +147,7 @@ impl<'a> Mixture<'a> {
     }
 
     /// From w to the units of the data.
-    fn to_data(&self, w: f64) -> f64 {
+    fn unbend(&self, w: f64) -> f64 {
         match self.bend {
             Some(bend) => bend.scaling.to_data(bend.column, w).into(),
             None => w,
@@ -218,7 +218,7 @@ impl<'a> Mixture<'a> {
                 break;
             }
         }
-        self.to_data(x)
+        self.unbend(x)
     }
 
     /// A number drawn from it.
@@ -227,7 +227,7 @@ impl<'a> Mixture<'a> {
             return f64::NAN;
         }
         let chosen = self.normals[stream.pick(self.weights.iter().copied())];
-        self.to_data(chosen.mean + chosen.sigma * stream.normal())
+        self.unbend(chosen.mean + chosen.sigma * stream.normal())
     }
 }
 
