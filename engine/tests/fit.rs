@@ -155,7 +155,7 @@ fn without_labels_a_density_is_learned_and_images_are_images() {
     let model = small().run(Rows::new(&values, 3).unwrap(), &[]).unwrap();
     assert_eq!(
         (model.structure.classes, model.structure.trees.len()),
-        (1, 4)
+        (1, 4 + 1) // four trees and the clusters of a table of numbers
     );
     let pixels: Vec<f32> = (0..40 * 16).map(|i| (i * 37 % 256) as f32).collect();
     let labels: Vec<Option<usize>> = (0..40).map(|i| Some(i % 2)).collect();

@@ -32,17 +32,16 @@
 
 pub mod table_checks;
 mod sequence_plan;
+mod one_or_more;
 
 use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::open::is_data_name;
+use crate::plan::one_or_more::one_or_more;
 use crate::plan::sequence_plan::SequenceTable;
 use crate::rows::layout::{Table, some_of};
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::fs;
-use std::marker::PhantomData;
 use std::path::Path;
 use sumout::Settings;
 use sumout::model::Scaling;
@@ -109,29 +108,6 @@ struct ColumnTable {
     channels: Option<Vec<usize>>,
     window: Option<usize>,
     groups: Option<Vec<Vec<String>>>,
-}
-
-/// `[name]` or several `[[name]]`.
-fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    struct OneOrMore<T>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMore<T> {
-        type Value = Vec<T>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a table, or several of them")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<T>, A::Error> {
-            Ok(vec![T::deserialize(MapAccessDeserializer::new(map))?])
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Vec<T>, A::Error> {
-            Vec::deserialize(SeqAccessDeserializer::new(list))
-        }
-    }
-    deserializer.deserialize_any(OneOrMore(PhantomData))
 }
 
 impl Plan {

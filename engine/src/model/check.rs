@@ -16,29 +16,7 @@ pub fn check(model: &Model) -> Result<()> {
     let (structure, weights) = (&model.structure, &model.weights);
     structure.check()?;
     model.scaling.check(structure.width()).map_err(wrong)?;
-    let is_bent = !(model.scaling.ranges.is_empty() && model.scaling.curves.is_empty());
-    if structure.frame.is_some() && is_bent {
-        return Err(wrong("bounds or curves: expected a table, got images"));
-    }
-    for (column, kind) in structure.row_kinds().into_iter().enumerate() {
-        if model.scaling.curve_of(column).is_some() && kind != Kind::Gaussian {
-            let what = format!("curves: column {column} is {kind:?}, expected numbers");
-            return Err(wrong(what));
-        }
-    }
-    for (column, (range, &kind)) in model
-        .scaling
-        .ranges
-        .iter()
-        .zip(&structure.row_kinds())
-        .enumerate()
-    {
-        if *range != ColumnRange::default() && kind != Kind::Gaussian {
-            return Err(wrong(format!(
-                "bounds: column {column} is {kind:?}, expected numbers"
-            )));
-        }
-    }
+    check_bends(model)?;
     check_prior(&model.log_prior, structure.classes)?;
     check_about(&model.about, structure)?;
     let shape = [1, structure.classes, structure.root_channels()];
@@ -83,6 +61,35 @@ pub fn check(model: &Model) -> Result<()> {
                 blueprint.channels(l),
             ];
             check_mixing(&format!("tree{t}.level{}.logits", l + 1), mixing, shape)?;
+        }
+    }
+    Ok(())
+}
+
+/// Bounds and curves are for columns of numbers in tables.
+fn check_bends(model: &Model) -> Result<()> {
+    let structure = &model.structure;
+    let is_bent = !(model.scaling.ranges.is_empty() && model.scaling.curves.is_empty());
+    if structure.frame.is_some() && is_bent {
+        return Err(wrong("bounds or curves: expected a table, got images"));
+    }
+    for (column, kind) in structure.row_kinds().into_iter().enumerate() {
+        if model.scaling.curve_of(column).is_some() && kind != Kind::Gaussian {
+            let what = format!("curves: column {column} is {kind:?}, expected numbers");
+            return Err(wrong(what));
+        }
+    }
+    for (column, (range, &kind)) in model
+        .scaling
+        .ranges
+        .iter()
+        .zip(&structure.row_kinds())
+        .enumerate()
+    {
+        if *range != ColumnRange::default() && kind != Kind::Gaussian {
+            return Err(wrong(format!(
+                "bounds: column {column} is {kind:?}, expected numbers"
+            )));
         }
     }
     Ok(())

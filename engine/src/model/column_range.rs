@@ -18,7 +18,7 @@
 //! ```
 //! use sumout::model::ColumnRange;
 //! let age = ColumnRange { low: Some(0.0), high: Some(120.0), margin: 0.5, ..ColumnRange::default() };
-//! assert!((age.from_model(age.to_model(37.0)) - 37.0).abs() < 1e-4);
+//! assert!((age.from_model(age.to_model(37.0).into()) - 37.0).abs() < 1e-4);
 //! assert_eq!((age.from_model(-50.0), age.from_model(50.0)), (0.0, 120.0));
 //! ```
 

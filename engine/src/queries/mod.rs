@@ -8,6 +8,7 @@ mod scores;
 mod ensemble;
 mod distinct_rows;
 mod beliefs;
+mod bent_moments;
 mod impute;
 mod mixtures;
 mod most_likely;

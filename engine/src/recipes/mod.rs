@@ -15,6 +15,7 @@ mod fit_options;
 mod fit_progress;
 mod fit_in_progress;
 mod fit_steps;
+mod fit_columns;
 mod fit;
 mod fit_checkpoint;
 

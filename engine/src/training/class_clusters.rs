@@ -57,22 +57,7 @@ pub fn class_clusters(
     };
     let each = (labelled / (ROWS * classes)).clamp(1, MOST);
     let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
-    let found: Vec<(Family, Vec<usize>)> = (0..classes * TIMES)
-        .into_par_iter()
-        .map(|index| {
-            let mut random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
-            let class = (classes > 1).then_some((index / TIMES) as i64);
-            let rows = rows_of(data, class, kinds.len());
-            let patches = Patches {
-                scaling: &like.scaling,
-                kinds,
-                values: &rows,
-                width: kinds.len(),
-                positions: &columns,
-            };
-            patches.fit(each, start, &mut random)
-        })
-        .collect();
+    let found = clusterings(like, data, start, each, seed);
     let size = |d: usize| {
         1 + found[d / each]
             .1
@@ -104,6 +89,33 @@ pub fn class_clusters(
         },
         ..like.clone()
     })
+}
+
+/// Every class clustered several times: the clusters, and which of them each row belongs to.
+fn clusterings(
+    like: &Model,
+    data: &Data<'_>,
+    start: &LeafStart,
+    each: usize,
+    seed: u64,
+) -> Vec<(Family, Vec<usize>)> {
+    let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
+    let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
+    let clustering = |index: usize| {
+        let mut random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
+        let class = (classes > 1).then_some((index / TIMES) as i64);
+        let rows = rows_of(data, class, kinds.len());
+        let patches = Patches {
+            scaling: &like.scaling,
+            kinds,
+            values: &rows,
+            width: kinds.len(),
+            positions: &columns,
+        };
+        patches.fit(each, start, &mut random)
+    };
+    let all = (0..classes * TIMES).into_par_iter();
+    all.map(clustering).collect()
 }
 
 /// The rows of a class, as many as it has, each as often as its weight says.
