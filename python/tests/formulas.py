@@ -6,6 +6,7 @@ leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing value drop
 mixing    ψ_j(c)      = Σ_a W_j[c,a] φ_j(a)
 product   φ_p(c)      = Π_{j child of p} ψ_j(c)
 classes   P(X|y)      = Σ_a W_top[y,a] φ(a)
+curve     z = (w(x) − offset) · scale,  w of straight pieces between knots; log p(x) = log p(z) + log dz/dx
 """
 
 import json
@@ -18,7 +19,9 @@ def read(data):
     """The structure, and its tensors by name."""
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
-    structure = json.loads(header.pop("__metadata__")["sumout"])["structure"]
+    text = json.loads(header.pop("__metadata__")["sumout"])
+    structure = text["structure"]
+    structure["knots"] = text.get("knots", [])  # of the curve of each column
 
     def tensor(entry):
         first, last = (8 + size + offset for offset in entry["data_offsets"])
@@ -61,11 +64,32 @@ def leaf_logs(tree, x, prefix, tensors):
     return logs
 
 
+def bend(structure, tensors, row):
+    """w of one row, and Σ log w'."""
+    row = row.astype(np.float32).astype(float)  # as a model sees it
+    w, logs, first = row.copy(), 0.0, 0
+    for column, count in enumerate(structure["knots"]):
+        x, y = (tensors[f"curves.{axis}"][first : first + count] for axis in "xy")
+        first += count
+        if count == 0 or np.isnan(row[column]):
+            continue
+        before = int((x <= row[column]).sum())
+        if 0 < before < count:
+            slope = (y[before] - y[before - 1]) / (x[before] - x[before - 1])
+        else:
+            slope = (y[-1] - y[0]) / (x[-1] - x[0])
+        at = max(before - 1, 0)
+        w[column] = y[at] + (row[column] - x[at]) * slope
+        logs += np.log(slope)
+    return w, logs
+
+
 def log_likelihood(data, row):
     """log P(x_o|y) of one row of a table, (K), in the units of the data."""
     structure, tensors = read(data)
     offset, scale = tensors["scaling.offset"], tensors["scaling.scale"]
     number = np.array([kind == "gaussian" for kind in structure["kinds"]])
+    row, slopes = bend(structure, tensors, row)
     x = np.where(number, (row - offset) * scale, row)
     tops = []
     for t, tree in enumerate(structure["trees"]):
@@ -78,5 +102,5 @@ def log_likelihood(data, row):
             logs = np.array([mixed[children].sum(axis=0) for children in level["children"]])
         tops.append(logs[0])
     classes = log_softmax(tensors["classes.logits"], axis=1)
-    units = np.log(scale[number & ~np.isnan(row)]).sum()
+    units = np.log(scale[number & ~np.isnan(row)]).sum() + slopes
     return logsumexp(classes + np.concatenate(tops), axis=1) + units
