@@ -556,11 +556,20 @@ fn slow_bodies_give_way_when_the_service_is_full() {
         start.elapsed() < Duration::from_secs(5),
         "nobody waits for them"
     );
-    let first = read(slow.into_iter().next().unwrap());
-    assert_eq!(
-        first.error(),
-        "408 body: it came slowly while others waited for its place; try again in a moment"
-    );
+    let answered = |mut stream: TcpStream| {
+        stream
+            .set_read_timeout(Some(Duration::from_millis(500)))
+            .unwrap();
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes); // the others wait on
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let answers: Vec<String> = slow.into_iter().map(answered).collect();
+    let gave_way = |answer: &&String| {
+        answer.contains(" 408 ") && answer.contains("slowly while others waited for its place")
+    };
+    let count = answers.iter().filter(gave_way).count();
+    assert!((1..=3).contains(&count), "one for one: {answers:?}");
 }
 
 /// The same for the threads of streams, of which there are fewer.
