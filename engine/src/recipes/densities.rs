@@ -87,7 +87,8 @@ const WAYS: [Way; 4] = [
 /// likelihood alone would make it as small as it may be wherever values repeat.
 const FLOOR: f32 = 0.04;
 
-/// Numbers are learned with some of them summed out: imputed numbers are then better on five of seven tables.
+/// Numbers are learned with some of them summed out: imputed numbers are then better on three of five tables
+/// of KEEL.
 const HOLES_IN_NUMBERS: f64 = 0.3;
 
 /// Sizes that take the place of those of every way.
