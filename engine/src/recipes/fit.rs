@@ -18,7 +18,7 @@
 
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
-use crate::model::{Model, Scaling};
+use crate::model::Model;
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
@@ -69,14 +69,7 @@ impl Fit {
         if self.image.is_none() && self.preset.is_none() {
             check_kinds(&kinds, data.rows()?)?;
         }
-        let bends = Scaling {
-            ranges: self.ranges_of(&data, &kinds)?,
-            ..Scaling::default()
-        };
-        let bends = Scaling {
-            curves: self.curves_of(&data, &kinds, classes, &bends),
-            ..bends
-        };
+        let bends = self.bends(&data, &kinds, classes)?;
         let data = data.bent(&bends)?;
         let data = self.checked(data, &kinds, classes)?;
         let rows = data.rows()?;

@@ -13,8 +13,16 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 impl Fit {
+    /// The bounds and the curves of all columns.
+    pub(super) fn bends(&self, data: &Data<'_>, kinds: &[Kind], classes: usize) -> Result<Scaling> {
+        let mut bends = Scaling::default();
+        bends.ranges = self.ranges_of(data, kinds)?;
+        bends.curves = self.curves_of(data, kinds, classes, &bends);
+        Ok(bends)
+    }
+
     /// What the numbers of the columns can be, with margins that suit the data.
-    pub(super) fn ranges_of(&self, data: &Data<'_>, kinds: &[Kind]) -> Result<Vec<ColumnRange>> {
+    fn ranges_of(&self, data: &Data<'_>, kinds: &[Kind]) -> Result<Vec<ColumnRange>> {
         if self
             .ranges
             .iter()
@@ -43,7 +51,7 @@ impl Fit {
     }
 
     /// The curves that make the numbers of the columns almost normal; none where they should stay as they are.
-    pub(super) fn curves_of(
+    fn curves_of(
         &self,
         data: &Data<'_>,
         kinds: &[Kind],

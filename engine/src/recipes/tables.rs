@@ -255,17 +255,18 @@ pub fn settings(kinds: &[Kind], values: &[f32]) -> Settings {
 ///
 /// Nothing where rows are too few to ask, or so many that a trial would cost more than it is worth.
 pub(crate) fn sharp(smooth: &Settings, rows: usize) -> Option<Settings> {
-    (FEW..MANY).contains(&rows).then(|| {
-        let steps = 2 * smooth.steps;
-        Settings {
-            steps,
-            generative: 0.01,
-            penalty: 0.0,
-            drop_inputs: 0.25,
-            spread: 1.0,
-            validate_every: steps / 10,
-            ..smooth.clone()
-        }
+    if !(FEW..MANY).contains(&rows) {
+        return None;
+    }
+    let steps = 2 * smooth.steps;
+    Some(Settings {
+        steps,
+        generative: 0.01,
+        penalty: 0.0,
+        drop_inputs: 0.25,
+        spread: 1.0,
+        validate_every: steps / 10,
+        ..smooth.clone()
     })
 }
 
