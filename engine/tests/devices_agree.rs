@@ -5,7 +5,10 @@
 mod random_models;
 
 use random_models::Draw;
+use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use sumout::internals::{Batch, Outputs, Prepared, Scoring, TINY};
 use sumout::recipes::preset;
 use sumout::reference::Reference;
@@ -879,6 +882,67 @@ fn the_preset_agrees() {
             worst <= tolerance,
             "{rows} rows in {precision:?}: {worst:e}"
         );
+    }
+}
+
+/// Programs beside this one, ended with it.
+struct Others(Vec<Child>);
+
+impl Drop for Others {
+    fn drop(&mut self) {
+        for other in &mut self.0 {
+            other.kill().and_then(|()| other.wait()).unwrap();
+        }
+    }
+}
+
+/// No test of its own: another program that keeps the card busy, for a minute at most.
+#[test]
+#[ignore = "started by a_busy_card_answers_alike"]
+fn keeps_the_card_busy() {
+    let Some(ordinal) = card() else { return };
+    let preset = preset("mnist-ht").unwrap();
+    let values = pixels(4096, &mut Draw::new(8));
+    let labels: Vec<i64> = (0..4096).map(|row| row % 10).collect();
+    let data = data_of(&preset.structure, &values, &labels);
+    let settings = Settings {
+        batch: 4096,
+        steps: 1_000_000,
+        ..preset.settings
+    };
+    let model = Model::random(preset.structure, 1.0, 3);
+    let mut trainer = start(&model, &settings, &data);
+    let device = Device::Cuda(ordinal);
+    trainer.use_device(device, Precision::Tf32).unwrap();
+    let begun = Instant::now();
+    trainer.advance().unwrap();
+    eprintln!("busy");
+    while begun.elapsed() < Duration::from_secs(60) {
+        trainer.advance().unwrap();
+    }
+}
+
+/// Rows reach a model that was just put on a card while other programs keep the card busy: clearing its buffers, which
+/// is queued, must not come after the rows, which are copied beside the queue.
+#[test]
+fn a_busy_card_answers_alike() {
+    let Some(ordinal) = card() else { return };
+    let busy = || {
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        other.args(["--ignored", "--exact", "keeps_the_card_busy", "--nocapture"]);
+        other.stdout(Stdio::null()).stderr(Stdio::piped());
+        other.spawn().unwrap()
+    };
+    let mut others = Others((0..6).map(|_| busy()).collect());
+    for other in &mut others.0 {
+        let mut line = String::new();
+        let mut said = BufReader::new(other.stderr.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "busy");
+    }
+    let (model, values) = random_models::trained();
+    for _ in 0..cases(40) {
+        questions_alike(model.clone(), &values, ordinal, "on a busy card");
     }
 }
 

@@ -114,7 +114,7 @@ impl Gpu {
         self.processors
     }
 
-    /// A buffer of this many numbers, all zero.
+    /// A buffer of this many numbers, all zero for the work that is queued after this.
     pub fn allocate<T>(&mut self, len: usize) -> Result<Buffer<T>> {
         let bytes = (len * size_of::<T>()).max(16);
         let fail = |error| failed(&format!("{bytes} bytes of memory"), error);
@@ -158,7 +158,8 @@ impl Gpu {
             .map_err(fail)
     }
 
-    /// Copies numbers to the GPU at once, while work that does not use them goes on.
+    /// Copies numbers to the GPU at once, while work that does not use them goes on: work in the queue must neither read
+    /// nor write the buffer, nor clear it as [`allocate`](Self::allocate) does.
     pub fn send_beside<T: Copy>(&self, buffer: Buffer<T>, values: &[T]) -> Result<()> {
         assert!(values.len() <= buffer.len, "numbers for a smaller buffer");
         let fail = |error| failed("copying to the GPU", error);

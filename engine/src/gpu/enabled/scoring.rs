@@ -61,6 +61,7 @@ impl Scoring {
         };
         let mut circuit = Circuit::new(device, model, samples, abilities)?;
         let other = circuit.gpu.allocate(circuit.frame.len)?;
+        circuit.gpu.wait()?; // rows are copied beside the work, which must not clear them afterwards
         Ok(Self {
             frames: [circuit.frame, other],
             loaded: Loaded::default(),
