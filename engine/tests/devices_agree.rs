@@ -933,7 +933,7 @@ fn a_busy_card_answers_alike() {
         other.stdout(Stdio::null()).stderr(Stdio::piped());
         other.spawn().unwrap()
     };
-    let mut others = Others((0..6).map(|_| busy()).collect());
+    let mut others = Others((0..3).map(|_| busy()).collect());
     for other in &mut others.0 {
         let mut line = String::new();
         let mut said = BufReader::new(other.stderr.take().unwrap());
@@ -941,7 +941,7 @@ fn a_busy_card_answers_alike() {
         assert_eq!(line.trim(), "busy");
     }
     let (model, values) = random_models::trained();
-    for _ in 0..cases(40) {
+    for _ in 0..cases(8) {
         questions_alike(model.clone(), &values, ordinal, "on a busy card");
     }
 }

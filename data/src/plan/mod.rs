@@ -216,14 +216,15 @@ impl Plan {
             return self.sequences(table, classes);
         }
         if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
-            let mut specs = vec![
-                images::spec(shape.height, shape.width, shape.channels);
-                self.image.len().max(1)
-            ];
-            specs
-                .iter_mut()
-                .zip(&self.image)
-                .for_each(|(spec, image)| image.change(spec));
+            let shape = images::ImageShape {
+                height: shape.height,
+                width: shape.width,
+                channels: shape.channels,
+            };
+            let mut specs = vec![images::spec(shape, rows); self.image.len().max(1)];
+            for (spec, image) in specs.iter_mut().zip(&self.image) {
+                image.change(spec, rows);
+            }
             let real = specs[0].kind == Kind::Gaussian;
             let scaling = if real {
                 images::scaling(&table.values)
@@ -328,7 +329,8 @@ fn column_trees(
 }
 
 impl ImageTable {
-    fn change(&self, spec: &mut ImageSpec) {
+    /// Changes what the plan says in the tree that suits this many images.
+    fn change(&self, spec: &mut ImageSpec, images: usize) {
         let level = |l: &LevelTable| LevelSpec {
             window: l.window.0,
             channels: l.channels,
@@ -351,7 +353,7 @@ impl ImageTable {
             side(spec.frame.0, spec.grid_shift.0, spec.patch.0),
             side(spec.frame.1, spec.grid_shift.1, spec.patch.1),
         );
-        spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right)));
+        spec.levels = levels.unwrap_or_else(|| images::levels(down.max(right), images));
     }
 }
 

@@ -22,12 +22,12 @@ use crate::model::Model;
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
-use crate::recipes::images;
+use crate::recipes::images::{self, ImageShape, ImageWay};
 use crate::recipes::presets::Preset;
 use crate::recipes::regressions;
 use crate::recipes::search::{Candidate, Finish, Search, longer};
 use crate::recipes::tables;
-use crate::structure::{Kind, Structure};
+use crate::structure::{ImageSpec, Kind, Structure};
 use crate::training::data::{Data, Split};
 use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
@@ -137,6 +137,8 @@ impl Fit {
             ways.into_iter().map(with_clusters).collect()
         } else if is_table {
             self.of_classes(kinds, rows, classes)?
+        } else if let (Some(shape), None, true) = (self.image, &self.preset, classes > 1) {
+            self.of_images(shape, rows, classes)?
         } else {
             vec![alone(self.suited(kinds, rows, classes)?)]
         };
@@ -213,6 +215,10 @@ impl Fit {
             trials: Vec::new(),
         };
         search.hold_out(search.held_out.clone(), &candidates[0].preset);
+        if self.image.is_some() {
+            search.given_steps = Some(given_steps.unwrap_or(settings.steps));
+            search.shorten(images::TRIAL_STEPS);
+        }
         if classes > 1 {
             search.score_at_the_end();
         } else if self.target.is_none() {
@@ -287,6 +293,39 @@ impl Fit {
         }
     }
 
+    /// The tree that suits this many images, with the sizes that the caller wants.
+    fn image_spec(&self, shape: ImageShape, images: usize) -> ImageSpec {
+        let mut spec = images::spec(shape, images);
+        spec.components = self.components.unwrap_or(spec.components);
+        for level in &mut spec.levels {
+            level.channels = self.channels.unwrap_or(level.channels);
+        }
+        spec
+    }
+
+    /// The ways to learn images with classes.
+    fn of_images(
+        &self,
+        shape: ImageShape,
+        rows: Rows<'_>,
+        classes: usize,
+    ) -> Result<Vec<Candidate>> {
+        let images = rows.len();
+        let (spec, settings) = (self.image_spec(shape, images), images::settings(images));
+        let candidate = |way: ImageWay| {
+            Ok(Candidate {
+                preset: Preset {
+                    structure: way.spec.structure(classes)?,
+                    settings: way.settings,
+                    scaling: images::scaling(rows.as_slice()),
+                },
+                finish: Finish::Trees,
+            })
+        };
+        let ways = images::ways(spec, settings, images).into_iter();
+        ways.map(candidate).collect()
+    }
+
     /// Structure, settings and scaling that suit the data.
     fn suited(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Preset> {
         let values = rows.as_slice();
@@ -298,13 +337,8 @@ impl Fit {
             return Ok(preset);
         }
         if let Some(shape) = self.image {
-            let mut spec = images::spec(shape.height, shape.width, shape.channels);
-            spec.components = self.components.unwrap_or(spec.components);
-            for level in &mut spec.levels {
-                level.channels = self.channels.unwrap_or(level.channels);
-            }
             return Ok(Preset {
-                structure: spec.structure(classes)?,
+                structure: self.image_spec(shape, rows.len()).structure(classes)?,
                 settings: images::settings(rows.len()),
                 scaling: images::scaling(values),
             });

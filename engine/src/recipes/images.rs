@@ -1,8 +1,9 @@
 //! What suits images of any size: a deep tree of 2 × 2 windows, settings and scaling.
 //!
 //! ```
-//! use sumout::recipes::images::{scaling, spec};
-//! assert_eq!(spec(28, 28, 1).structure(10)?.width(), 784);
+//! use sumout::recipes::images::{ImageShape, scaling, spec};
+//! let shape = ImageShape { height: 28, width: 28, channels: 1 };
+//! assert_eq!(spec(shape, 1_000).structure(10)?.width(), 784);
 //! assert_eq!(scaling(&[0.0, 255.0]).scale, [1.0 / 255.0]); // bytes become numbers from 0 to 1
 //! # Ok::<(), sumout::Error>(())
 //! ```
@@ -38,23 +39,45 @@ pub fn scaling(values: &[f32]) -> Scaling {
     )
 }
 
-/// A deep tree over images of any size: patches of 2 × 2, windows of 2 × 2 until one node is left.
-pub fn spec(height: usize, width: usize, channels: usize) -> ImageSpec {
+/// From this many images on there is no need to fear that they are learned by heart.
+const MANY: usize = 5_000;
+
+/// From this many on, a larger tree learns more.
+const VERY_MANY: usize = 20_000;
+
+/// Sides from here on have larger patches.
+const LARGE_SIDE: usize = 40;
+
+/// Steps of a trial.
+pub(crate) const TRIAL_STEPS: usize = 1_000;
+
+/// Added to variances where images are few and alike.
+const WIDE_FLOOR: f32 = 0.05;
+
+/// A deep tree for this many images of any size: patches, and windows of 2 × 2 until one node is left.
+pub fn spec(shape: ImageShape, images: usize) -> ImageSpec {
     const BORDER: usize = 4; // room for shifts
-    let frame = (height + BORDER, width + BORDER);
-    let levels = levels(frame.0.max(frame.1).div_ceil(2));
-    let components = if channels == 1 { 32 } else { 64 };
+    let frame = (shape.height + BORDER, shape.width + BORDER);
+    let side = frame.0.max(frame.1);
+    let (patch, components) = if images < MANY { (2, 32) } else { (1, 16) };
+    let patch = if side > LARGE_SIDE { 2 * patch } else { patch };
     ImageSpec {
         frame,
-        levels,
-        channels,
-        components,
-        ..ImageSpec::new(height, width)
+        patch: (patch, patch),
+        levels: levels(side.div_ceil(patch), images),
+        channels: shape.channels,
+        components: components << usize::from(shape.channels > 1),
+        ..ImageSpec::new(shape.height, shape.width)
     }
 }
 
-/// Windows of 2 × 2 until one node is left of `side` × `side` patches.
-pub fn levels(mut side: usize) -> Vec<LevelSpec> {
+/// Windows of 2 × 2 until one node is left of `side` × `side` patches, for this many images.
+pub fn levels(mut side: usize, images: usize) -> Vec<LevelSpec> {
+    let (first, most) = if images < VERY_MANY {
+        (32, 256)
+    } else {
+        (64, 512)
+    };
     let mut levels = Vec::new();
     while side > 1 || levels.is_empty() {
         let sharing = if levels.is_empty() {
@@ -62,25 +85,61 @@ pub fn levels(mut side: usize) -> Vec<LevelSpec> {
         } else {
             Sharing::Own
         };
-        levels.push(LevelSpec::square(2, (64 << levels.len()).min(512), sharing));
+        let channels = (first << levels.len()).min(most);
+        levels.push(LevelSpec::square(2, channels, sharing));
         side = side.div_ceil(2);
     }
     levels
 }
 
-/// The settings of the presets, with steps for this many images.
-pub fn settings(rows: usize) -> Settings {
+/// How to train on this many images.
+pub fn settings(images: usize) -> Settings {
     let batch = 128;
-    let steps = (40 * rows / batch).clamp(1000, 25_000);
+    let steps = (3 * images).min(3_000).max(100 * images / batch);
+    let steps = steps.clamp(1_000, 25_000);
+    let few = images < MANY;
     Settings {
         steps,
         batch,
-        generative: 0.01,
-        drop_inputs: 0.5,
-        drop_nodes: vec![0.0, 0.5],
+        generative: 0.003,
+        penalty: if few { 3e-4 } else { 0.0 },
+        drop_inputs: if few { 0.3 } else { 0.5 },
+        drop_nodes: if few {
+            vec![0.0, 0.5, 0.3, 0.3, 0.3]
+        } else {
+            vec![0.0, 0.5, 0.1, 0.1]
+        },
+        shift: 1,
         validate_every: steps / 10,
         ..Settings::default()
     }
+}
+
+/// A way to learn images.
+pub(crate) struct ImageWay {
+    pub spec: ImageSpec,
+    pub settings: Settings,
+}
+
+/// The ways that may suit this many images with classes, made from the first: as it is; with wide leaves, where few images
+/// are alike; with one matrix for all places of a level, where what is seen may be anywhere, as in a texture.
+pub(crate) fn ways(spec: ImageSpec, settings: Settings, images: usize) -> Vec<ImageWay> {
+    let mut wide = settings.clone();
+    wide.leaves.floor = WIDE_FLOOR;
+    let mut alike = spec.clone();
+    for level in &mut alike.levels {
+        level.sharing = Sharing::Shared;
+    }
+    let wide = (images < MANY).then(|| ImageWay {
+        spec: spec.clone(),
+        settings: wide,
+    });
+    let alike = ImageWay {
+        spec: alike,
+        settings: settings.clone(),
+    };
+    let plain = ImageWay { spec, settings };
+    [plain].into_iter().chain(wide).chain([alike]).collect()
 }
 
 #[cfg(test)]
@@ -90,8 +149,15 @@ mod tests {
     #[test]
     fn images_of_any_size_become_one_node() {
         for (height, width, channels) in [(28, 28, 1), (1, 1, 1), (32, 32, 3), (5, 90, 1)] {
-            let structure = spec(height, width, channels).structure(10).unwrap();
-            assert_eq!(structure.width(), height * width * channels);
+            let shape = ImageShape {
+                height,
+                width,
+                channels,
+            };
+            for images in [10, 10_000, 100_000] {
+                let structure = spec(shape, images).structure(10).unwrap();
+                assert_eq!(structure.width(), height * width * channels);
+            }
         }
         assert_eq!(scaling(&[0.0, 0.5, 1.0]).scale, [1.0]);
         assert_eq!(scaling(&[0.0, f32::NAN, 100.0]).scale, [1.0 / 255.0]);

@@ -259,11 +259,15 @@ pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingD
     };
     let (steps, batch, seed) = (fitting.steps(), settings.batch, settings.seed);
     if fitting.trials() > 0 {
-        let (trials, trees) = (fitting.trials(), fitting.trees());
+        let trees = match fitting.trees() {
+            1 => "one tree".to_owned(),
+            trees => format!("{trees} trees"),
+        };
+        let trials = fitting.trials();
         writeln!(
             out,
-            "training   {trials} trials scored on held-out rows, then {trees} trees; at most {steps} steps of \
-             {batch} rows, seed {seed}{note}"
+            "training   {trials} trials scored on held-out rows, then {trees}; at most {steps} steps of {batch} rows, \
+             seed {seed}{note}"
         )?;
     } else {
         writeln!(
