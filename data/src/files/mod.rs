@@ -2,6 +2,7 @@
 //!
 //! Uses: `error`.
 
+pub mod lines;
 pub mod source;
 pub mod encoding;
 pub mod unfinished_files;

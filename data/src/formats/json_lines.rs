@@ -3,6 +3,7 @@
 //! [`JsonLines`] gives the lines of anything that can be read; [`JsonRecords`] is a file of them.
 
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
+use crate::files::lines::LineBuffer;
 use crate::files::source::{ByteReader, LONGEST_ROW, row_too_long};
 use crate::formats::json_row::{self, RowSink, read_row};
 use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
@@ -11,14 +12,14 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
 /// Lines of a text being read, without blank ones.
 pub struct JsonLines<R> {
     reader: R,
     max_row: u64,
     line: u64,
-    buffer: Vec<u8>,
+    text: LineBuffer,
 }
 
 impl<R: BufRead> JsonLines<R> {
@@ -28,24 +29,22 @@ impl<R: BufRead> JsonLines<R> {
             reader,
             max_row,
             line: 0,
-            buffer: Vec::new(),
+            text: LineBuffer::default(),
         }
     }
 
     /// Reads the next line that is not blank; false at the end.
     pub fn next_line(&mut self) -> Result<bool> {
         loop {
-            self.buffer.clear();
-            let mut reader = self.reader.by_ref().take(self.max_row.saturating_add(1));
-            let read = reader.read_until(b'\n', &mut self.buffer);
+            let read = self.text.read(&mut self.reader, self.max_row);
             self.line += 1;
-            if read.map_err(|error| self.unreadable(error))? == 0 {
+            if !read.map_err(|error| self.unreadable(error))? {
                 return Ok(false);
             }
-            if self.buffer.len() as u64 > self.max_row {
+            if self.text().len() as u64 > self.max_row {
                 return Err(row_too_long(self.max_row).at(self.place()));
             }
-            if !self.buffer.trim_ascii().is_empty() {
+            if !self.text().trim_ascii().is_empty() {
                 return Ok(true);
             }
         }
@@ -62,7 +61,7 @@ impl<R: BufRead> JsonLines<R> {
 
     /// The line that was read.
     pub fn text(&self) -> &[u8] {
-        &self.buffer
+        self.text.bytes()
     }
 
     /// Where it is.
