@@ -12,6 +12,9 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+/// A row of a stream.
+const ROW: &str = "1.25,2.5,red\n";
+
 /// A model of flowers, trained once.
 fn flower_model() -> &'static [u8] {
     static MODEL: OnceLock<Vec<u8>> = OnceLock::new();
@@ -594,6 +597,44 @@ fn slow_streams_give_way_too() {
         "nobody waits for them"
     );
     drop(slow);
+}
+
+/// A byte now and then is no way to keep a place; a client that sends all the time keeps it.
+#[test]
+fn dribbling_streams_give_way_and_steady_ones_do_not() {
+    let service = Service::start("--max-requests 8 --max-seconds 30");
+    let begin = |rows: usize| {
+        let mut stream = service.connect();
+        let length = "width,length,colour\n".len() + rows * ROW.len();
+        let head = format!(
+            "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: text/csv\r\ncontent-length: {length}\r\n\r\nwidth,length,colour\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let mut steady = begin(40 * 1000);
+    let sender = std::thread::spawn(move || {
+        for _ in 0..40 {
+            steady.write_all(ROW.repeat(1000).as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        steady
+    });
+    for _ in 0..7 {
+        let mut stream = begin(1000);
+        std::thread::spawn(move || {
+            while stream.write_all(b"1").is_ok() {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+        });
+    }
+    std::thread::sleep(Duration::from_millis(2500));
+    for _ in 0..3 {
+        let csv = service.post("/v1/predict", "text/csv", "width,length,colour\n1,2,red\n");
+        assert_eq!(csv.status, 200, "{}", csv.body);
+    }
+    let reply = read(sender.join().unwrap());
+    assert_eq!(reply.status, 200, "{}", reply.body);
 }
 
 #[test]
