@@ -261,6 +261,12 @@ fn answers_are_those_of_the_command_line_in_every_format() {
     let filled = service.post("/v1/impute", "text/csv", csv).body;
     let ours = service.folder.run("impute flowers.sumout --data new.csv");
     assert_eq!(filled, ours.stdout, "to the last digit");
+    let median = service.post("/v1/impute?how=median", "text/csv", csv).body;
+    let ours = service
+        .folder
+        .run("impute flowers.sumout --data new.csv --how median");
+    assert_eq!(median, ours.stdout);
+    assert_ne!(median, filled);
     let short = "colour,note\nblue,a\n,b\n";
     let refused = service.post("/v1/impute", "text/csv", short).error();
     assert!(
@@ -495,7 +501,7 @@ fn nonsense_is_named_and_the_service_lives_on() {
         impute("classes=yes"),
         "400 query: classes: expected true or false, got 'yes'"
     );
-    for how in ["mode", "sample"] {
+    for how in ["median", "mode", "sample"] {
         let expected =
             format!("400 deviation: expected how=mean, which alone has one, got how={how}");
         assert_eq!(impute(&format!("deviation=true&how={how}")), expected);
