@@ -1,19 +1,20 @@
 //! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that the service makes or has.
 
-use crate::answer_rows::{AnswerOf, AnswerParts, Block, ChannelOf, shortest};
-use crate::answers::AnswerWriter;
-use crate::app::{Answered, App, Document, class_of, query};
+use crate::answers::rows::{AnswerOf, AnswerParts, Block, ChannelOf, shortest};
+use crate::answers::writer::AnswerWriter;
+use crate::bodies::spool::Spool;
+use crate::endpoints::app::{Answered, App, Document, class_of, query};
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::{Limits, MAX_SAMPLES};
-use crate::nodes::{ChannelView, NodeQuestion};
+use crate::models::nodes::{ChannelView, NodeQuestion};
+use crate::models::registry::{Example, ServedModel};
+use crate::models::worker::{Answer, Question};
 use crate::problem::Problem;
-use crate::registry::{Example, ServedModel};
-use crate::spool::Spool;
-use crate::worker::{Answer, Question};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sumout_data::dates::text_of;
+use sumout_data::encode::Encoder;
 
 /// Maximum of channels shown of a node.
 const MAX_CHANNELS: usize = 32;
@@ -193,18 +194,19 @@ pub async fn examples(State(app): State<App>, request: Request) -> Result<Docume
         .iter()
         .skip(asked.first.unwrap_or(0) as usize)
         .take(count);
-    let row = |Example { values, label }: &Example| {
-        let cell = |(column, &x): (usize, &f32)| match live.encoder.categories(column) {
-            _ if x.is_nan() => Value::Null,
-            Some(names) => json!(names.get(x as usize)),
-            None => match live.encoder.date(column) {
-                Some(style) => json!(text_of(x.into(), style)),
-                None => json!(shortest(x)),
-            },
-        };
-        json!({ "values": values.iter().enumerate().map(cell).collect::<Vec<_>>(), "label": label })
-    };
+    let row = |example: &Example| example_json(example, &live.encoder);
     Ok(Document(
         json!({ "model": live.name, "rows": chosen.map(row).collect::<Vec<_>>() }),
     ))
+}
+
+fn example_json(Example { values, label }: &Example, encoder: &Encoder) -> Value {
+    let cell =
+        |(column, &x): (usize, &f32)| match (encoder.categories(column), encoder.date(column)) {
+            _ if x.is_nan() => Value::Null,
+            (Some(names), _) => json!(names.get(x as usize)),
+            (None, Some(style)) => json!(text_of(x.into(), style)),
+            (None, None) => json!(shortest(x)),
+        };
+    json!({ "values": values.iter().enumerate().map(cell).collect::<Vec<_>>(), "label": label })
 }

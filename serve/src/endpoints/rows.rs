@@ -3,17 +3,18 @@
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use crate::answer_rows::{AnswerParts, Block};
-use crate::app::{Answered, App, class_of, query};
-use crate::bodies::{Incoming, pump, whole};
+use crate::answers::rows::{AnswerParts, Block};
+use crate::bodies::incoming::{Incoming, pump, whole};
+use crate::endpoints::app::{Answered, App, class_of, query};
 use crate::endpoints::rows_request::RowsRequest;
 use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
 use crate::formats::negotiate::BodyFormat;
 use crate::formats::text::{CsvDecoder, Decode, LinesDecoder, WholeDecoder};
 use crate::limits::{Limits, MAX_DRAWS};
+use crate::models::worker::Reply;
 use crate::problem::Problem;
-use crate::worker::Reply;
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
@@ -121,7 +122,7 @@ impl ImputeQuery {
         };
         name.parse().map_err(|_| {
             let name: String = name.chars().take(40).collect();
-            Problem::bad(format!("how: expected mean, mode or sample, got '{name}'"))
+            Problem::bad(format!("how: expected {}, got '{name}'", How::NAMES))
         })
     }
 }
@@ -159,18 +160,28 @@ async fn answer(
     }
     let (sender, pieces) = mpsc::channel(4);
     let reading = in_thread(app, asked, move |asked| {
-        let (max_body, absent) = (limits.body(), asked.absent);
-        let (incoming, encoder) = (Incoming::new(pieces, max_body), &asked.live.encoder);
-        Ok(match from {
-            BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, encoder, absent)?),
-            BodyFormat::Arrow => Box::new(ArrowDecoder::new(incoming, encoder, absent, max_body)?),
-            _ => Box::new(LinesDecoder::new(incoming)),
-        })
+        stream_decoder(from, pieces, asked, &limits)
     });
     // Both at once: a thread that has stopped reading has its answer ready.
     let (pumped, answered) = tokio::join!(pump(body, sender, &limits, &app.arrivals), reading);
     pumped?;
     answered
+}
+
+/// Reads rows from the pieces of a body.
+fn stream_decoder(
+    from: BodyFormat,
+    pieces: mpsc::Receiver<Bytes>,
+    asked: &RowsRequest,
+    limits: &Limits,
+) -> Result<Box<dyn Decode>, Problem> {
+    let (max_body, absent) = (limits.body(), asked.absent);
+    let (incoming, encoder) = (Incoming::new(pieces, max_body), &asked.live.encoder);
+    Ok(match from {
+        BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, encoder, absent)?),
+        BodyFormat::Arrow => Box::new(ArrowDecoder::new(incoming, encoder, absent, max_body)?),
+        _ => Box::new(LinesDecoder::new(incoming)),
+    })
 }
 
 /// Answers a few rows where they arrived.

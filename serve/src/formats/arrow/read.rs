@@ -1,6 +1,6 @@
 //! Record batches become rows.
 
-use crate::bodies::{Held, Incoming, unreadable};
+use crate::bodies::incoming::{Held, Incoming, unreadable};
 use crate::formats::arrow::cursor::{Cursor, transposed};
 use crate::formats::arrow::flat::{Damaged, FlatTable};
 use crate::formats::arrow::schema::{StreamColumn, Type, columns_of, damaged, is_plain};
@@ -194,11 +194,8 @@ impl ArrowDecoder {
             ));
         }
         let known = |column: &StreamColumn| {
-            column
-                .dictionary
-                .as_ref()
-                .filter(|(other, _)| *other == id)
-                .map(|(_, kind)| kind.clone())
+            let (other, kind) = column.dictionary.as_ref()?;
+            (*other == id).then(|| kind.clone())
         };
         let Some(kind) = self.columns.iter().find_map(known) else {
             return Ok(());

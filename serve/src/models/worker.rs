@@ -3,9 +3,9 @@
 //! No question waits for others: a batch is what has come while the batch before was computed, so it is one row when there
 //! is little to do and hundreds when there is much. A full queue refuses at once, which costs almost nothing.
 
-use crate::answer_rows::{NUMBERS, QUANTILES};
-use crate::metrics::Metrics;
-use crate::nodes::{self, ChannelView, NodeQuestion};
+use crate::answers::rows::{NUMBERS, QUANTILES};
+use crate::models::nodes::{self, ChannelView, NodeQuestion};
+use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -66,7 +66,7 @@ impl Question {
                 | Self::Number { .. }
                 | Self::Probabilities { .. }
                 | Self::Fill {
-                    how: How::Mean | How::Mode,
+                    how: How::Mean | How::Median | How::Mode,
                     ..
                 }
         )
@@ -261,11 +261,10 @@ fn answer(predictor: &mut Predictor, question: &Question, rows: &[f32]) -> Resul
         Question::Score => score(predictor, rows)?,
         Question::Fill { how, class, seed } => match how {
             How::Mean => fill_with_mean(predictor, rows, *class)?,
-            How::Mode => Answer::Filled(predictor.impute_mode(rows, *class)?.into_vec(), None),
-            How::Sample => {
-                let samples = predictor.sample_given(rows, *class, *seed)?;
-                Answer::Filled(samples.into_vec(), None)
-            }
+            how => Answer::Filled(
+                predictor.impute(rows, *how, *class, *seed)?.into_vec(),
+                None,
+            ),
         },
         Question::Number { column } => number(predictor, rows, *column)?,
         Question::Probabilities { class } => probabilities(predictor, rows, *class)?,
@@ -307,12 +306,9 @@ fn fill_with_mean(
     let width = structure.width();
     let is_number =
         |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
-    let deviation = |(at, variance): (usize, &f32)| {
-        if is_number(at % width) {
-            variance.sqrt()
-        } else {
-            f32::NAN
-        }
+    let deviation = |(at, variance): (usize, &f32)| match is_number(at % width) {
+        true => variance.sqrt(),
+        false => f32::NAN,
     };
     let variance = imputed.variance.as_slice().iter();
     let deviation = variance.enumerate().map(deviation).collect();
