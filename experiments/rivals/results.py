@@ -35,7 +35,8 @@ def arguments(description):
     if args.quick:
         torch.manual_seed(1)
         torch.set_num_threads(1)  # steps are so small that threads would wait for each other
-        args.results = Path(tempfile.mkdtemp())
+        args.folder = tempfile.TemporaryDirectory()  # removed at the end
+        args.results = Path(args.folder.name)
         args.data, args.seeds = args.data or DIGITS, args.seeds or [1]
     args.work = args.work or args.results
     args.work.mkdir(parents=True, exist_ok=True)
