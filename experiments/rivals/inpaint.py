@@ -34,7 +34,7 @@ def test(experiment, seed, complete, args, train_seconds):
             answers = nets.classify(lenet.images_of_bytes(pixels.clamp(0, 255).round()))
             row[name] = experiment.accuracy(answers)[0].item()
             if column in SHOWN and not name:
-                keep_picture(experiment, seed, column, pixels, args)
+                keep_pictures(experiment, seed, column, pixels, mask, args)
         kept.add(column, row | {"seconds": time.perf_counter() - start})
         say(f"{experiment.name}, seed {seed}", column, json.dumps(kept.columns[column]))
     by_column = [kept.columns[column] for column in experiment.columns]
@@ -43,11 +43,17 @@ def test(experiment, seed, complete, args, train_seconds):
         experiment.note(**{f"accuracies, {name}, seed {seed}": [row.get(name, row[""]) for row in by_column]})
 
 
-def keep_picture(experiment, seed, column, pixels, args):
-    """The first completions, for a figure."""
-    if seed == experiment.seeds[0]:
-        name = f"{experiment.name.removeprefix('unseen-')}-{column.replace(':', '-')}.npy"
-        np.save(args.work / name, pixels[:PICTURES].cpu().numpy().astype(np.uint8))
+def keep_pictures(experiment, seed, column, completed, mask, args):
+    """The first images as they are seen, completed and whole, for a figure."""
+    if seed != experiment.seeds[0]:
+        return
+    folder = args.results / "completions"
+    folder.mkdir(exist_ok=True)
+    whole, hidden = experiment.test.pixels[:PICTURES].float(), mask[:PICTURES]
+    method = experiment.name.removeprefix("unseen-")
+    pictures = {method: completed[:PICTURES], "seen": whole.masked_fill(hidden, torch.nan), "whole": whole}
+    for name, pixels in pictures.items():
+        np.save(folder / f"{name}-{column.replace(':', '-')}.npy", pixels.float().cpu().numpy())
 
 
 class Kept:

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 const LEFT: f64 = 96.0;
 const TOP: f64 = 62.0;
-const CELL: f64 = 42.0;
+const CELL: f64 = 46.0;
 const LINE: f64 = 26.0;
 
 /// One row for each net, in the order of the plan; none if there are no such nets.
@@ -33,7 +33,7 @@ fn draw_row(drawn: &mut String, row: &Row<'_>, top: f64, columns: usize) {
     svg::draw_to(drawn, LEFT - 8.0, top + 17.5, &cross_trained::name(&row.name));
     for column in 0..columns {
         let accuracy = spread(&row.runs, column).mean;
-        let (left, ink) = (LEFT + CELL * column as f64, if accuracy < 62.0 { "#fff" } else { "#111" });
+        let (left, ink) = (LEFT + CELL * column as f64, if accuracy < 72.0 { "#fff" } else { "#111" });
         let (width, height, middle) = (CELL - 1.0, LINE - 1.0, left + CELL / 2.0 - 0.5);
         let _ = writeln!(
             drawn,
