@@ -8,8 +8,8 @@ A plan's options:
     holes = ["iid:0.9"]   # what nets are trained on, one net each
     recipe = { steps = 20000, batch = 64, rate = 0.01, momentum = 0.9, decay = 5e-4 } # the paper's
 
-All nets are trained at the same time: every weight has a first dimension of nets, and a convolution is a product with
-patches.
+All nets of a seed are trained at the same time: every weight has a first dimension of nets, and a convolution is a
+product with patches.
 """
 
 import os
@@ -175,6 +175,8 @@ def test(experiment, nets, kinds, mean):
 def finish(experiment, nets, kinds, seconds, mean):
     """Tests the nets that the plan wants, and adds a run for each."""
     wanted = [kind for kind in kinds if kind[0] in experiment.options["holes"] and kind[1] in experiment.seeds]
+    if not wanted:
+        return
     accuracies, test_seconds = test(experiment, nets.picked([kinds.index(kind) for kind in wanted]), wanted, mean)
     for holes, seed in wanted:
         row = holes if len(experiment.options["holes"]) > 1 else ""
@@ -189,19 +191,19 @@ def main():
     found = results.experiments("lenet", args, data)
     mean = data.train.pixels.double().mean(0).float()
     without_flag = [one for one in found if one.options["fill"] != "flag"]
-    if without_flag:
-        seeds = results.seeds_of(without_flag)
+    seeds = results.seeds_of(without_flag)
+    if any(not one.has(seed) for one in without_flag for seed in one.seeds):
         nets, seconds = plain(seeds, args, data)
         for experiment in without_flag:
             finish(experiment, nets, [("clean", seed) for seed in seeds], seconds, mean)
     with_flag = [one for one in found if one.options["fill"] == "flag"]
-    if with_flag:
-        kinds = sorted({(kind, seed) for one in with_flag for kind in one.options["holes"] for seed in one.seeds})
-        if args.quick:
-            kinds = [("iid:rand", seed) for seed in with_flag[0].seeds]
-        nets, seconds = trained(kinds, "flag", with_flag[0].options["recipe"], args, data.train)
-        for experiment in with_flag:
-            finish(experiment, nets, kinds, seconds, mean)
+    for seed in results.seeds_of(with_flag):
+        left = {kind for one in with_flag for kind in one.options["holes"] if not one.has(seed, kind)}
+        kinds = [(kind, seed) for kind in (["iid:rand"] if args.quick else sorted(left))]
+        if kinds:
+            nets, seconds = trained(kinds, "flag", with_flag[0].options["recipe"], args, data.train)
+            for experiment in with_flag:
+                finish(experiment, nets, kinds, seconds, mean)
     if args.quick:
         check(found)
 
