@@ -25,6 +25,7 @@ from steps import Batches, Clock, Replayed, run, say
 
 SCALE = 256.0  # pixels are divided by it
 QUICK_STEPS = 60
+PAPER = {"steps": 20000, "batch": 64, "rate": 0.01, "momentum": 0.9, "decay": 5e-4}
 
 
 def shapes(channels):
@@ -139,16 +140,15 @@ def trained(kinds, fill, recipe, args, images):
 
 def plain(seeds, args, data):
     """Nets of whole images, one for each seed, and their seconds; kept in the work folder for other scripts."""
-    path = args.work / "lenet-plain.pt"
+    path, device = args.work / "lenet-plain.pt", data.train.pixels.device
+    wanted = {"data": data.checksum, "recipe": PAPER | ({"steps": QUICK_STEPS} if args.quick else {})}
     if path.exists():
-        saved = torch.load(path, map_location=data.train.pixels.device)
-        if saved["data"] == data.checksum and set(seeds) <= set(saved["seeds"]):
+        saved = torch.load(path, map_location=device)
+        if all(saved.get(key) == value for key, value in wanted.items()) and set(seeds) <= set(saved["seeds"]):
             return LeNets(saved["weights"]).picked([saved["seeds"].index(seed) for seed in seeds]), saved["seconds"]
-    recipe = {"steps": 20000, "batch": 64, "rate": 0.01, "momentum": 0.9, "decay": 5e-4}
-    nets, seconds = trained([("clean", seed) for seed in seeds], "zero", recipe, args, data.train)
-    saved = {"data": data.checksum, "seeds": list(seeds), "weights": nets.weights, "seconds": seconds}
+    nets, seconds = trained([("clean", seed) for seed in seeds], "zero", wanted["recipe"], args, data.train)
     beside = path.with_suffix(f".{os.getpid()}")
-    torch.save(saved, beside)
+    torch.save(wanted | {"seeds": list(seeds), "weights": nets.weights, "seconds": seconds}, beside)
     beside.replace(path)
     return nets, seconds
 

@@ -38,7 +38,7 @@ def arguments(description):
         args.folder = tempfile.TemporaryDirectory()  # removed at the end
         args.results = Path(args.folder.name)
         args.data, args.seeds = args.data or DIGITS, args.seeds or [1]
-    args.work = args.work or args.results
+    args.work = args.results if args.quick else args.work or args.results
     args.work.mkdir(parents=True, exist_ok=True)
     return args
 
