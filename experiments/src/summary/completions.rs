@@ -70,3 +70,33 @@ fn draw_images(drawn: &mut String, path: &Path, corner: (usize, usize)) -> Resul
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Two images of one method are drawn, and the names of all.
+    #[test]
+    fn images_of_files_are_drawn() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 784), }".to_owned();
+        header += &" ".repeat(117 - header.len());
+        header += "\n";
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.bytes());
+        for i in 0..2 * PIXELS {
+            let value = if i % 3 == 0 {
+                f32::NAN
+            } else {
+                (i % 256) as f32
+            };
+            bytes.extend(value.to_le_bytes());
+        }
+        fs::write(folder.path().join("seen-half.npy"), bytes).unwrap();
+        let svg = drawn(folder.path()).unwrap();
+        assert_eq!(svg.matches("<image").count(), 2);
+        assert!(svg.contains(">HT-TMM, ours<") && svg.contains(">a half<"));
+    }
+}

@@ -21,7 +21,12 @@ pub fn cross_trained_nets(records: &[Record]) -> Option<String> {
     let mut drawn = svg::start(width, TOP + LINE * rows.len() as f64 + 8.0, title);
     drawn += &svg::head(8.0, title);
     for (column, head) in heads.iter().enumerate() {
-        svg::draw_centred(&mut drawn, LEFT + CELL * (column as f64 + 0.5), TOP - 10.0, head);
+        svg::draw_centred(
+            &mut drawn,
+            LEFT + CELL * (column as f64 + 0.5),
+            TOP - 10.0,
+            head,
+        );
     }
     for (line, row) in rows.iter().enumerate() {
         draw_row(&mut drawn, row, TOP + LINE * line as f64, heads.len());
@@ -30,10 +35,18 @@ pub fn cross_trained_nets(records: &[Record]) -> Option<String> {
 }
 
 fn draw_row(drawn: &mut String, row: &Row<'_>, top: f64, columns: usize) {
-    svg::draw_to(drawn, LEFT - 8.0, top + 17.5, &cross_trained::name(&row.name));
+    svg::draw_to(
+        drawn,
+        LEFT - 8.0,
+        top + 17.5,
+        &cross_trained::name(&row.name),
+    );
     for column in 0..columns {
         let accuracy = spread(&row.runs, column).mean;
-        let (left, ink) = (LEFT + CELL * column as f64, if accuracy < 72.0 { "#fff" } else { "#111" });
+        let (left, ink) = (
+            LEFT + CELL * column as f64,
+            if accuracy < 72.0 { "#fff" } else { "#111" },
+        );
         let (width, height, middle) = (CELL - 1.0, LINE - 1.0, left + CELL / 2.0 - 0.5);
         let _ = writeln!(
             drawn,

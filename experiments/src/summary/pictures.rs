@@ -57,7 +57,11 @@ pub fn run(folder: &Path) -> Result<()> {
 fn samples(predictor: &mut Predictor) -> Result<String> {
     const CELL: usize = 46;
     let classes = predictor.model().structure.classes;
-    let mut svg = svg::start((SAMPLES * CELL) as f64, (classes * CELL) as f64, "Samples of every class");
+    let mut svg = svg::start(
+        (SAMPLES * CELL) as f64,
+        (classes * CELL) as f64,
+        "Samples of every class",
+    );
     for class in 0..classes {
         let samples = predictor.sample(SAMPLES, Some(class), 1)?;
         for (i, row) in samples.rows.iter().enumerate() {

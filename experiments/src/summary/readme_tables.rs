@@ -304,6 +304,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn methods_on_unseen_holes_the_best_first() {
+        let unseen_columns = || test_masks::UNSEEN.map(str::to_owned).to_vec();
+        let text = unseen(&[
+            record("worse", unseen_columns(), &[70.0, 72.0]),
+            record("better", unseen_columns(), &[80.0]),
+            record("other", test_masks::all_texts(), &[90.0]),
+        ]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(
+            lines[0].starts_with("| | stripes of 2 | stripes of 4 | half | rows .50 |"),
+            "{text}"
+        );
+        assert!(
+            lines[2].starts_with("| BETTER | 80.00 |")
+                && lines[3].starts_with("| WORSE | 71.00 ± 1.41 |"),
+            "{text}"
+        );
+    }
+
     /// From a folder with two results to a README.
     #[test]
     fn tables_come_from_the_files() {
