@@ -1,10 +1,11 @@
 //! Completions of the same images with holes by several methods, side by side.
 
-use crate::inputs::mnist::PIXELS;
+use crate::inputs::mnist::{PIXELS, SIDE};
 use crate::summary::svg::{self, Square, draw_image};
 use anyhow::Result;
 use std::path::Path;
 use sumout_data::layout::ReadOptions;
+use sumout_report::picture::Picture;
 
 /// Files of completions and their names in the figure, from top to bottom.
 const METHODS: [(&str, &str); 6] = [
@@ -40,10 +41,11 @@ pub fn drawn(folder: &Path) -> Result<String> {
         let left = LEFT + number * block;
         let middle = left + SHOWN * CELL / 2;
         svg::draw_centred(&mut drawn, middle as f64, 20.0, name);
+        let seen = images(&folder.join(format!("seen-{kind}.npy")))?;
         for (line, (method, _)) in METHODS.iter().enumerate() {
-            let path = folder.join(format!("{method}-{kind}.npy"));
+            let rows = images(&folder.join(format!("{method}-{kind}.npy")))?;
             let corner = (left, TOP + line * CELL);
-            draw_images(&mut drawn, &path, corner)?;
+            draw_line(&mut drawn, &rows, &seen, corner)?;
         }
     }
     for (line, (_, name)) in METHODS.iter().enumerate() {
@@ -53,20 +55,30 @@ pub fn drawn(folder: &Path) -> Result<String> {
     Ok(drawn + "</svg>\n")
 }
 
-/// The first images of a file in a line; nothing if there is no such file.
-fn draw_images(drawn: &mut String, path: &Path, corner: (usize, usize)) -> Result<()> {
+/// The images of a file, one after the other; none if there is no such file.
+fn images(path: &Path) -> Result<Vec<f32>> {
     if !path.exists() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let name = path.to_string_lossy();
-    let table = sumout_data::read(&name, &ReadOptions::default())?;
-    for (i, row) in table.values.chunks(PIXELS).take(SHOWN).enumerate() {
+    let table = sumout_data::read(&path.to_string_lossy(), &ReadOptions::default())?;
+    Ok(table.values)
+}
+
+/// The first images in a line; what was missing is tinted, or striped if it still is.
+fn draw_line(drawn: &mut String, rows: &[f32], seen: &[f32], corner: (usize, usize)) -> Result<()> {
+    let pairs = rows.chunks(PIXELS).zip(seen.chunks(PIXELS));
+    for (i, (row, seen)) in pairs.take(SHOWN).enumerate() {
+        let picture = if row.iter().any(|x| x.is_nan()) {
+            Picture::seen(row, SIDE)
+        } else {
+            Picture::filled(row, seen, SIDE)
+        };
         let place = Square {
             x: corner.0 + i * CELL + 1,
             y: corner.1 + 1,
             size: CELL - 2,
         };
-        draw_image(drawn, row, &place)?;
+        draw_image(drawn, &picture, &place)?;
     }
     Ok(())
 }

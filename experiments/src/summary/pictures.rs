@@ -1,6 +1,7 @@
 //! `pictures`: the paper's figures as SVG files: accuracy curves, nets on holes that they were not
 //! trained on, completions, samples of every class, what neurons stand for.
 
+use crate::inputs::mnist::SIDE;
 use crate::results::records;
 use crate::summary::svg::{self, Square, draw_image};
 use crate::summary::{completions, curves, heat_map};
@@ -12,6 +13,7 @@ use sumout::Predictor;
 use sumout::queries::{Neuron, View};
 use sumout::random::{Purpose, Stream};
 use sumout_data::model_files;
+use sumout_report::picture::Picture;
 
 /// The model that is drawn. `run` of this experiment saves it beside its results.
 const MODEL: &str = "mnist-ht";
@@ -70,7 +72,7 @@ fn samples(predictor: &mut Predictor) -> Result<String> {
                 y: class * CELL + 2,
                 size: CELL - 4,
             };
-            draw_image(&mut svg, row, &place)?;
+            draw_image(&mut svg, &Picture::drawn(row, SIDE), &place)?;
         }
     }
     Ok(svg + "</svg>\n")
@@ -128,7 +130,7 @@ fn draw_layer(
                 y: (node / across * share + i / share) * CELL + 1,
                 size: CELL - 2,
             };
-            draw_image(svg, row.as_slice(), &place)?;
+            draw_image(svg, &Picture::drawn(row.as_slice(), SIDE), &place)?;
         }
     }
     for line in 1..across {

@@ -1,6 +1,5 @@
 //! The parts that all figures share. Paper and ink follow the reader's light or dark theme.
 
-use crate::inputs::mnist::SIDE;
 use anyhow::Result;
 use std::fmt::Write;
 use sumout_report::picture::{Picture, base64};
@@ -47,9 +46,9 @@ pub struct Square {
     pub size: usize,
 }
 
-/// An image on white paper; missing pixels, NaN, are striped.
-pub fn draw_image(svg: &mut String, row: &[f32], place: &Square) -> Result<()> {
-    let data = base64(&Picture::drawn(row, SIDE).to_png()?);
+/// A picture on white paper.
+pub fn draw_image(svg: &mut String, picture: &Picture, place: &Square) -> Result<()> {
+    let data = base64(&picture.to_png()?);
     let Square { x, y, size } = place;
     writeln!(
         svg,
