@@ -78,7 +78,8 @@ def trained(seed, options, args, images):
     holes = TrainHoles(["any"], device)
     batches = Batches(len(images.labels), batch, 1, device, [seed])
     rate = torch.zeros((), device=device)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=options["decay"], capturable=device.type == "cuda")
+    on_gpu, decay = device.type == "cuda", options["decay"]
+    optimizer = torch.optim.AdamW(net.parameters(), lr=rate, weight_decay=decay, capturable=on_gpu)
     last = torch.zeros((), device=device)
 
     def step():
