@@ -58,13 +58,11 @@ need cc gcc libc6-dev
 command -v cargo >/dev/null || { echo "Rust is needed: see https://rustup.rs" >&2; exit 1; }
 
 step cargo fmt --all --check
-# All of it in one go, the experiments' networks too, so that everything is built once; then what is built by default.
-step cargo clippy --release --workspace --all-targets --locked --features experiments/networks -- -D warnings
-tests cargo test --release --workspace --locked --features experiments/networks
+step cargo clippy --release --workspace --all-targets --locked -- -D warnings
+tests cargo test --release --workspace --locked
 for example in engine/examples/*.rs; do step "$CARGO_TARGET_DIR/release/examples/$(basename "$example" .rs)"; done
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 step cargo check --release --locked
-step cargo clippy --release --all-targets --locked -p experiments -- -D warnings
 # With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
@@ -89,5 +87,18 @@ scripts "$work/serve/bin/python" serve/web/test/page.py
 # The Python package, built and installed in a fresh environment as a user would.
 environment python "./python[test]"
 tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
+
+# The paper's rivals, a few steps each. PyTorch's wheel of this name is large (3 GB with what it needs), so its
+# environment lives beside the build outputs; a pip that is set up for PyTorch's CPU wheels takes those instead.
+rivals="$CARGO_TARGET_DIR/rivals"
+if ! cmp -s experiments/rivals/requirements.txt "$rivals/requirements.txt"; then
+  step python3 -m venv --clear "$rivals"
+  step "$rivals/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir -r experiments/rivals/requirements.txt
+  cp experiments/rivals/requirements.txt "$rivals/"
+fi
+scripts "$rivals/bin/python" experiments/rivals/test_holes.py
+for rival in lenet resnet nice gsn dpm spn; do
+  step "$rivals/bin/python" experiments/rivals/$rival.py --quick
+done
 
 printf '\n%d passed, 0 failed%s\n' "$passed" "$untested"

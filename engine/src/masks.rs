@@ -5,6 +5,10 @@
 //! iid:0.9      every pixel alone, with probability 0.9                                   missing at random
 //! rect:2x11    2 squares of 11 × 11, uniform among those wholly inside, may overlap       missing at random
 //! nonzero:50   50 of the pixels that are not zero, or all if there are fewer              not at random
+//! stripes:4    every other stripe of 4 rows, or of 4 columns; where they begin is random  missing at random
+//! half         the upper, lower, left or right half                                      missing at random
+//! rows:0.5     every row of pixels alone, with probability 0.5                           missing at random
+//! blocks:4x0.9 every block of a grid of 4 × 4 blocks alone, with probability 0.9         missing at random
 //! ```
 //!
 //! A mask is a function of the seed and of the row's number (and, for `nonzero`, of its values): batches, threads and
@@ -41,6 +45,19 @@ pub enum Missing {
     },
     /// So many of the pixels that are not zero, or all of them if there are fewer.
     NonZero(usize),
+    /// Every other stripe of so many rows, or of so many columns.
+    Stripes(usize),
+    /// The upper, lower, left or right half.
+    Half,
+    /// Every row of pixels alone, with this probability.
+    Rows(f64),
+    /// Every block of a grid alone.
+    Blocks {
+        /// Pixels of a side of a block.
+        width: usize,
+        /// The probability that a block is missing.
+        p: f64,
+    },
 }
 
 /// How a row of data is a grid of pixels.
@@ -86,7 +103,11 @@ impl Grid {
     }
 }
 
-const FORMS: &str = "clean, iid:P with P from 0 to 1, rect:NxW with N from 1 to 1000 and W at least 1, or nonzero:N";
+const FORMS: &str = "clean, iid:P with P from 0 to 1, rect:NxW with N from 1 to 1000 and W at least 1, nonzero:N, \
+                     stripes:W, half, rows:P, or blocks:WxP";
+
+/// The widest stripe or block.
+const LARGEST: usize = 1 << 20;
 
 impl FromStr for Missing {
     type Err = Error;
@@ -98,9 +119,20 @@ impl FromStr for Missing {
             got: text.to_string(),
         };
         let whole = |text: &str| text.parse::<usize>().map_err(|_| wrong());
+        let share = |text: &str| text.parse::<f64>().map_err(|_| wrong());
         let missing = match text.split_once(':') {
             None if text == "clean" => Self::None,
-            Some(("iid", p)) => Self::Iid(p.parse().map_err(|_| wrong())?),
+            None if text == "half" => Self::Half,
+            Some(("iid", p)) => Self::Iid(share(p)?),
+            Some(("rows", p)) => Self::Rows(share(p)?),
+            Some(("stripes", width)) => Self::Stripes(whole(width)?),
+            Some(("blocks", size)) => {
+                let (width, p) = size.split_once('x').ok_or_else(wrong)?;
+                Self::Blocks {
+                    width: whole(width)?,
+                    p: share(p)?,
+                }
+            }
             Some(("rect", size)) => {
                 let (count, width) = size.split_once('x').ok_or_else(wrong)?;
                 Self::Squares {
@@ -122,6 +154,10 @@ impl fmt::Display for Missing {
             Self::Iid(p) => write!(to, "iid:{p}"),
             Self::Squares { count, width } => write!(to, "rect:{count}x{width}"),
             Self::NonZero(count) => write!(to, "nonzero:{count}"),
+            Self::Stripes(width) => write!(to, "stripes:{width}"),
+            Self::Half => to.write_str("half"),
+            Self::Rows(p) => write!(to, "rows:{p}"),
+            Self::Blocks { width, p } => write!(to, "blocks:{width}x{p}"),
         }
     }
 }
@@ -129,9 +165,11 @@ impl fmt::Display for Missing {
 impl Missing {
     fn check(&self) -> Result<()> {
         let sensible = match *self {
-            Self::Iid(p) => (0.0..=1.0).contains(&p),
+            Self::Iid(p) | Self::Rows(p) => (0.0..=1.0).contains(&p),
             Self::Squares { count, width } => (1..=1000).contains(&count) && width > 0,
-            Self::None | Self::NonZero(_) => true,
+            Self::Stripes(width) => (1..=LARGEST).contains(&width),
+            Self::Blocks { width, p } => (1..=LARGEST).contains(&width) && (0.0..=1.0).contains(&p),
+            Self::None | Self::NonZero(_) | Self::Half => true,
         };
         if sensible {
             return Ok(());
@@ -141,6 +179,11 @@ impl Missing {
             expected: FORMS,
             got: self.to_string(),
         })
+    }
+
+    /// Whether it is about places in an image.
+    pub fn is_for_images(&self) -> bool {
+        !matches!(self, Self::None | Self::Iid(_) | Self::NonZero(_))
     }
 
     /// Checks that this kind of mask fits such rows.
@@ -203,34 +246,76 @@ impl Missing {
             Self::None => {}
             Self::Iid(p) => mask.fill_with(|| stream.chance(p)),
             Self::Squares { count, width } => {
-                for _ in 0..count {
-                    let (top, left) = (
-                        stream.below(grid.height - width + 1),
-                        stream.below(grid.width - width + 1),
-                    );
-                    (top..top + width)
-                        .for_each(|y| mask[y * grid.width + left..][..width].fill(true));
-                }
+                (0..count).for_each(|_| hide_square(&mut mask, grid, width, stream));
             }
             Self::NonZero(count) => {
-                let is_lit = |numbers: &[f32]| {
-                    numbers[channels.clone()]
-                        .iter()
-                        .any(|&x| x != 0.0 && !x.is_nan())
-                };
-                let pixels = row.chunks_exact(grid.channels).enumerate();
-                let mut lit: Vec<usize> = pixels
-                    .filter(|(_, numbers)| is_lit(numbers))
-                    .map(|(i, _)| i)
-                    .collect();
-                for i in 0..count.min(lit.len()) {
-                    let other = i + stream.below(lit.len() - i); // the first steps of a Fisher–Yates shuffle
-                    lit.swap(i, other);
-                    mask[lit[i]] = true;
-                }
+                let lit = lit_pixels(grid, row, &channels);
+                hide_some(&mut mask, lit, count, stream);
+            }
+            Self::Stripes(width) => {
+                let (across, offset) = (stream.chance(0.5), stream.below(2 * width));
+                let place = |y, x| if across { x } else { y };
+                hide_where(&mut mask, grid, |y, x| {
+                    (place(y, x) + offset) / width % 2 == 0
+                });
+            }
+            Self::Half => {
+                let (side, middle) = (stream.below(4), (grid.height / 2, grid.width / 2));
+                hide_where(&mut mask, grid, |y, x| match side {
+                    0 => y < middle.0,
+                    1 => y >= middle.0,
+                    2 => x < middle.1,
+                    _ => x >= middle.1,
+                });
+            }
+            Self::Rows(p) => {
+                let hidden: Vec<bool> = (0..grid.height).map(|_| stream.chance(p)).collect();
+                hide_where(&mut mask, grid, |y, _| hidden[y]);
+            }
+            Self::Blocks { width, p } => {
+                let across = grid.width.div_ceil(width);
+                let blocks = grid.height.div_ceil(width) * across;
+                let hidden: Vec<bool> = (0..blocks).map(|_| stream.chance(p)).collect();
+                hide_where(&mut mask, grid, |y, x| {
+                    hidden[y / width * across + x / width]
+                });
             }
         }
         mask
+    }
+}
+
+/// Hides the pixels (row, column) for which it is so.
+fn hide_where(mask: &mut [bool], grid: &Grid, is_hidden: impl Fn(usize, usize) -> bool) {
+    for (i, hidden) in mask.iter_mut().enumerate() {
+        *hidden = is_hidden(i / grid.width, i % grid.width);
+    }
+}
+
+fn hide_square(mask: &mut [bool], grid: &Grid, width: usize, stream: &mut Stream) {
+    let top = stream.below(grid.height - width + 1);
+    let left = stream.below(grid.width - width + 1);
+    (top..top + width).for_each(|y| mask[y * grid.width + left..][..width].fill(true));
+}
+
+/// The pixels that have a number which is not zero in these channels.
+fn lit_pixels(grid: &Grid, row: &[f32], channels: &Range<usize>) -> Vec<usize> {
+    let is_lit = |numbers: &[f32]| {
+        numbers[channels.clone()]
+            .iter()
+            .any(|&x| x != 0.0 && !x.is_nan())
+    };
+    let pixels = row.chunks_exact(grid.channels).enumerate();
+    let lit = pixels.filter(|(_, numbers)| is_lit(numbers));
+    lit.map(|(i, _)| i).collect()
+}
+
+/// Hides so many of these pixels: the first steps of a Fisher–Yates shuffle.
+fn hide_some(mask: &mut [bool], mut pixels: Vec<usize>, count: usize, stream: &mut Stream) {
+    for i in 0..count.min(pixels.len()) {
+        let other = i + stream.below(pixels.len() - i);
+        pixels.swap(i, other);
+        mask[pixels[i]] = true;
     }
 }
 
@@ -292,7 +377,24 @@ mod tests {
             picture(&mask("nonzero:5", grid, 1, 3, 11), 8),
             ["........", ".......#", "...##...", "#..#...."]
         );
+        for (text, expected) in STRUCTURED {
+            assert_eq!(picture(&mask(text, grid, 1, 3, 11), 8), expected, "{text}");
+        }
     }
+
+    /// By `experiments/rivals/holes.py`.
+    const STRUCTURED: [(&str, [&str; 4]); 4] = [
+        (
+            "stripes:2",
+            ["..##..##", "..##..##", "..##..##", "..##..##"],
+        ),
+        ("half", ["########", "########", "........", "........"]),
+        ("rows:0.5", ["########", "........", "########", "........"]),
+        (
+            "blocks:3x0.5",
+            ["###...##", "###...##", "###...##", "........"],
+        ),
+    ];
 
     #[test]
     fn iid_has_its_frequency_per_pixel() {
@@ -391,7 +493,14 @@ mod tests {
 
     #[test]
     fn rows_do_not_depend_on_their_batch() {
-        for text in ["iid:0.3", "rect:2x3", "nonzero:7"] {
+        for text in [
+            "iid:0.3",
+            "rect:2x3",
+            "nonzero:7",
+            "stripes:2",
+            "rows:0.5",
+            "blocks:2x0.5",
+        ] {
             let grid = Grid::image(6, 6, 1);
             let whole = mask(text, grid, 40, 0, 9);
             let parts: Vec<bool> = [(0, 1), (1, 13), (14, 26)]
@@ -412,6 +521,10 @@ mod tests {
             "rect:2x11",
             "nonzero:50",
             "nonzero:0",
+            "stripes:4",
+            "half",
+            "rows:0.5",
+            "blocks:4x0.75",
         ] {
             assert_eq!(text.parse::<Missing>().unwrap().to_string(), text);
         }
@@ -433,6 +546,12 @@ mod tests {
             "nonzero:",
             "nonzero:-5",
             "nonzero:1.5",
+            "stripes:0",
+            "half:1",
+            "rows:1.5",
+            "blocks:4",
+            "blocks:0x0.5",
+            "blocks:4x2",
             "squares:1x2",
             "iid:0.5 ",
         ];

@@ -44,8 +44,18 @@ pub enum Method {
     Knn,
     /// A Tensorial Mixture Model.
     Tmm,
-    /// LeNet.
+    /// LeNet, in `rivals/lenet.py`, as all below in PyTorch.
     Lenet,
+    /// A ResNet with a channel that marks what is missing.
+    Resnet,
+    /// A generative stochastic network completes images for LeNet.
+    Gsn,
+    /// A flow of additive couplings completes images for LeNet.
+    Nice,
+    /// A diffusion model completes images for LeNet.
+    Dpm,
+    /// A sum-product network of cirkit.
+    Spn,
     /// Two-digit tasks: a Tensorial Mixture Model.
     PairsTmm,
     /// Two-digit tasks: the robust linear classifier.

@@ -222,16 +222,6 @@ impl ResultFile {
         Ok(model_files::save(&self.path, text.as_bytes())?)
     }
 
-    /// A file of this experiment beside the results.
-    #[cfg_attr(
-        not(feature = "networks"),
-        allow(dead_code, reason = "unfinished nets are saved there")
-    )]
-    pub fn beside(&self, name: &str) -> PathBuf {
-        let own = self.path.file_stem().unwrap_or_default().to_string_lossy();
-        self.path.with_file_name(format!("{own}-{name}"))
-    }
-
     /// Saves a model beside the results; it stays out of the repository.
     pub fn save_model(&self, model: &[u8]) -> Result<()> {
         Ok(model_files::save(

@@ -2,10 +2,10 @@
 
 use crate::experiment::{Experiment, Method};
 use crate::inputs::mnist::Mnist;
-use crate::methods::{digit_pairs, knn, lenet, tmm};
+use crate::methods::{digit_pairs, knn, tmm};
 use crate::parallel;
 use crate::results::ResultFile;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use sumout_data::devices::DeviceChoice;
@@ -22,7 +22,7 @@ pub struct RunArgs {
     /// Start over: throw away the runs in the result file
     #[arg(long)]
     again: bool,
-    /// How many seeds run at the same time; within a seed, how many nets or linear programs
+    /// How many seeds run at the same time; within a seed, how many linear programs
     #[arg(long, default_value_t = 1)]
     jobs: usize,
     /// cpu, cuda, cuda:1 (the second GPU), or auto (the first GPU that can be used, else the CPU)
@@ -105,9 +105,13 @@ fn run_one(job: &Job<'_>, mnist: &Mnist, args: &RunArgs) -> Result<()> {
     match experiment.method {
         Method::Knn => knn::run(experiment, seed, mnist, file),
         Method::Tmm => tmm::run(experiment, seed, mnist, file, device),
-        Method::Lenet => lenet::run(experiment, seed, mnist, file, args.jobs),
         Method::PairsTmm => digit_pairs::run_tmm(experiment, seed, mnist, file, device),
         Method::PairsRobust => digit_pairs::run_robust(experiment, seed, mnist, file, args.jobs),
+        Method::Lenet | Method::Resnet | Method::Gsn | Method::Nice | Method::Dpm | Method::Spn => {
+            bail!(
+                "expected a method of this program, got a rival in PyTorch: see experiments/rivals"
+            )
+        }
     }
 }
 
@@ -116,11 +120,8 @@ fn command(folder: &Path, experiment: &Experiment) -> String {
     let words: Vec<String> = std::env::args().skip_while(|word| word != "run").collect();
     let at = words.iter().position(|word| word == "--device");
     let device = at.and_then(|at| words.get(at + 1));
-    let feature = match experiment.method {
-        Method::Lenet => " --features networks",
-        _ if device.is_some_and(|device| device != "cpu") => " --features cuda",
-        _ => "",
-    };
+    let on_gpu = device.is_some_and(|device| device != "cpu");
+    let feature = if on_gpu { " --features cuda" } else { "" };
     let options = device.map_or_else(String::new, |device| format!(" --device {device}"));
     let place = if folder == Path::new("experiments") {
         String::new()

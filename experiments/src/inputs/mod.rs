@@ -2,8 +2,3 @@
 
 pub mod mnist;
 pub mod test_masks;
-#[cfg_attr(
-    not(feature = "networks"),
-    allow(dead_code, reason = "only LeNet is trained on holes")
-)]
-pub mod train_masks;

@@ -1,5 +1,5 @@
-//! The paper's 16 kinds of holes in test images, the columns of its tables on MNIST. A plan may
-//! have others.
+//! The paper's 16 kinds of holes in test images, the columns of its tables on MNIST, and eight kinds
+//! that no method was trained on. A plan may have others.
 
 use crate::inputs::mnist::SIDE;
 use anyhow::Result;
@@ -25,6 +25,18 @@ pub fn all_texts() -> Vec<String> {
     all().iter().map(Missing::to_string).collect()
 }
 
+/// Holes that no method was trained on, as a plan writes them.
+pub const UNSEEN: [&str; 8] = [
+    "stripes:2",
+    "stripes:4",
+    "half",
+    "rows:0.5",
+    "rows:0.75",
+    "blocks:4x0.5",
+    "blocks:4x0.75",
+    "blocks:4x0.9",
+];
+
 /// The columns of i.i.d. holes.
 pub fn iid() -> Range<usize> {
     0..accuracy::IID.len()
@@ -39,8 +51,16 @@ pub fn squares() -> Range<usize> {
 pub fn name(missing: &Missing) -> String {
     match missing {
         Missing::None => "0".into(),
+        Missing::Stripes(width) => format!("stripes of {width}"),
+        Missing::Rows(p) => format!("rows {}", short(*p)),
+        Missing::Blocks { width, p } => format!("blocks of {width}² {}", short(*p)),
         other => accuracy::name(other),
     }
+}
+
+/// A share without its leading zero.
+fn short(p: f64) -> String {
+    accuracy::name(&Missing::Iid(p))
 }
 
 /// The heads of columns that a plan writes as texts.

@@ -2,6 +2,5 @@
 
 pub mod knn;
 pub mod tmm;
-pub mod lenet;
 pub mod robust_lp;
 pub mod digit_pairs;

@@ -12,7 +12,8 @@ use sumout::masks::Missing;
 
 /// Whether its rows are nets trained on different holes.
 pub fn is_cross_trained(record: &Record) -> bool {
-    record.method == Method::Lenet && record.runs.iter().any(|run| !run.row.is_empty())
+    let has_rows = record.runs.iter().any(|run| !run.row.is_empty());
+    record.method == Method::Lenet && record.is_whole() && has_rows
 }
 
 /// Each column from the net that was trained on it, the first from one trained on whole images.
@@ -56,8 +57,9 @@ fn own_run(crossed: &Record, plain: &Record, seed: u64) -> Option<Run> {
 }
 
 /// The head of a row.
-fn name(holes: &str) -> String {
+pub fn name(holes: &str) -> String {
     match holes {
+        "" => String::new(),
         "iid:rand" => "any p".into(),
         "rect:rand" => "any squares".into(),
         _ => holes
@@ -125,10 +127,16 @@ pub fn table(records: &[Record], paper: &Paper, tested_on: TestedOn) -> String {
     text
 }
 
-/// Rows in the order of the plan, nets trained on any holes last.
+/// The rows of one table.
 fn sorted_rows(record: &Record, tested_on: TestedOn) -> Vec<Row<'_>> {
-    let mut rows = record.rows();
+    let mut rows = rows_in_order(record);
     rows.retain(|row| tested_on.has(row));
+    rows
+}
+
+/// All rows in the order of the plan, nets trained on any holes last.
+pub fn rows_in_order(record: &Record) -> Vec<Row<'_>> {
+    let mut rows = record.rows();
     rows.sort_by_key(|row| {
         (
             row.name.ends_with(":rand"),

@@ -3,6 +3,7 @@
 use crate::inputs::test_masks;
 use crate::results::{Record, Row, spread};
 use crate::summary::compared::compared;
+use crate::summary::svg;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -18,7 +19,7 @@ const NAME_HEIGHT: f64 = 17.0;
 
 /// Okabe and Ito's colours, which colour-blind people can tell apart; further lines have dashes.
 const COLOURS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#333333",
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#888888",
 ];
 const DASHES: [&str; 4] = ["", "6 3", "2 3", "9 3 2 3"];
 
@@ -84,7 +85,7 @@ impl Chart {
             .map(|line| y(*line.points.last().unwrap_or(&0.0)))
             .collect();
         let places = moved_apart(&ends);
-        let mut svg = self.start();
+        let mut svg = svg::start(WIDTH, HEIGHT, self.title) + &svg::head(LEFT, self.title);
         self.draw_axes(&mut svg);
         for (i, line) in lines.iter().enumerate().rev() {
             let stroke = Stroke {
@@ -101,35 +102,25 @@ impl Chart {
         LEFT + (WIDTH - LEFT - RIGHT) * (slot as f64 + 0.5) / self.columns.len() as f64
     }
 
-    fn start(&self) -> String {
-        let title = self.title;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\" \
-             font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#222\">\n\
-             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n\
-             <text x=\"{LEFT}\" y=\"18\" font-size=\"14\" font-weight=\"600\">{title}</text>\n"
-        )
-    }
-
     fn draw_axes(&self, svg: &mut String) {
         for percent in (0..=100).step_by(20) {
             let (y, right) = (y(percent.into()), WIDTH - RIGHT);
             let _ = writeln!(
                 svg,
-                "<path d=\"M{LEFT} {y:.1}H{right:.1}\" stroke=\"#ddd\"/>"
+                "<path d=\"M{LEFT} {y:.1}H{right:.1}\" class=\"grid\"/>"
             );
             let (left, y) = (LEFT - 6.0, y + 4.5);
             let _ = writeln!(
                 svg,
-                "<text x=\"{left:.1}\" y=\"{y:.1}\" text-anchor=\"end\">{percent}</text>"
+                "<text x=\"{left:.1}\" y=\"{y:.1}\" class=\"ink\" text-anchor=\"end\">{percent}</text>"
             );
         }
         for (slot, missing) in test_masks::all()[self.columns.clone()].iter().enumerate() {
             let name = test_masks::name(missing);
-            draw_centred(svg, self.x(slot), HEIGHT - BOTTOM + 18.0, &name);
+            svg::draw_centred(svg, self.x(slot), HEIGHT - BOTTOM + 18.0, &name);
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        draw_centred(svg, middle, HEIGHT - 10.0, self.below);
+        svg::draw_centred(svg, middle, HEIGHT - 10.0, self.below);
     }
 
     fn draw_line(&self, svg: &mut String, line: &Line, stroke: &Stroke) {
@@ -187,13 +178,6 @@ impl Stroke {
 
 fn y(percent: f64) -> f64 {
     TOP + (HEIGHT - TOP - BOTTOM) * (100.0 - percent) / 100.0
-}
-
-fn draw_centred(svg: &mut String, x: f64, y: f64, text: &str) {
-    let _ = writeln!(
-        svg,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>"
-    );
 }
 
 /// Moves names apart that would overlap, first from the top down, then from the bottom up.

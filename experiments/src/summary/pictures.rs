@@ -1,9 +1,10 @@
-//! `pictures`: the paper's figures as SVG files: accuracy curves, samples of every class, what
-//! neurons stand for.
+//! `pictures`: the paper's figures as SVG files: accuracy curves, nets on holes that they were not
+//! trained on, completions, samples of every class, what neurons stand for.
 
 use crate::inputs::mnist::SIDE;
 use crate::results::records;
-use crate::summary::curves;
+use crate::summary::svg::{self, Square, draw_image};
+use crate::summary::{completions, curves, heat_map};
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +13,7 @@ use sumout::Predictor;
 use sumout::queries::{Neuron, View};
 use sumout::random::{Purpose, Stream};
 use sumout_data::model_files;
-use sumout_report::picture::{Picture, base64};
+use sumout_report::picture::Picture;
 
 /// The model that is drawn. `run` of this experiment saves it beside its results.
 const MODEL: &str = "mnist-ht";
@@ -33,6 +34,13 @@ pub fn run(folder: &Path) -> Result<()> {
     let save = |name: &str, svg: String| model_files::save(&figures.join(name), svg.as_bytes());
     save("iid.svg", curves::iid(&records))?;
     save("squares.svg", curves::squares(&records))?;
+    if let Some(nets) = heat_map::cross_trained_nets(&records) {
+        save("nets.svg", nets)?;
+    }
+    let completed = folder.join("results").join("completions");
+    if completed.exists() {
+        save("completions.svg", completions::drawn(&completed)?)?;
+    }
     let path = folder.join("results").join(format!("{MODEL}.sumout"));
     if !path.exists() {
         eprintln!(
@@ -51,7 +59,11 @@ pub fn run(folder: &Path) -> Result<()> {
 fn samples(predictor: &mut Predictor) -> Result<String> {
     const CELL: usize = 46;
     let classes = predictor.model().structure.classes;
-    let mut svg = start(SAMPLES * CELL, classes * CELL, "Samples of every class");
+    let mut svg = svg::start(
+        (SAMPLES * CELL) as f64,
+        (classes * CELL) as f64,
+        "Samples of every class",
+    );
     for class in 0..classes {
         let samples = predictor.sample(SAMPLES, Some(class), 1)?;
         for (i, row) in samples.rows.iter().enumerate() {
@@ -60,7 +72,7 @@ fn samples(predictor: &mut Predictor) -> Result<String> {
                 y: class * CELL + 2,
                 size: CELL - 4,
             };
-            draw_image(&mut svg, row, &place)?;
+            draw_image(&mut svg, &Picture::drawn(row, SIDE), &place)?;
         }
     }
     Ok(svg + "</svg>\n")
@@ -76,9 +88,9 @@ const SIZE: usize = NEURONS * CELL;
 fn neurons(predictor: &mut Predictor) -> Result<String> {
     const GAP: usize = 20;
     let top = predictor.model().structure.trees[0].levels.len();
-    let mut svg = start(
-        LAYERS * (SIZE + GAP) - GAP,
-        SIZE,
+    let mut svg = svg::start(
+        (LAYERS * (SIZE + GAP) - GAP) as f64,
+        SIZE as f64,
         "What neurons of the top three layers stand for",
     );
     for place in 0..LAYERS {
@@ -118,7 +130,7 @@ fn draw_layer(
                 y: (node / across * share + i / share) * CELL + 1,
                 size: CELL - 2,
             };
-            draw_image(svg, row.as_slice(), &place)?;
+            draw_image(svg, &Picture::drawn(row.as_slice(), SIDE), &place)?;
         }
     }
     for line in 1..across {
@@ -128,32 +140,5 @@ fn draw_layer(
             "<path d=\"M{left} {y}h{SIZE}M{x} 0v{SIZE}\" stroke=\"#d55e00\" stroke-width=\"1.5\"/>"
         )?;
     }
-    Ok(())
-}
-
-fn start(width: usize, height: usize, title: &str) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\">\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
-    )
-}
-
-/// Where an image stands.
-struct Square {
-    x: usize,
-    y: usize,
-    size: usize,
-}
-
-/// A picture of the numbers that are not NaN.
-fn draw_image(svg: &mut String, row: &[f32], place: &Square) -> Result<()> {
-    let data = base64(&Picture::drawn(row, SIDE).to_png()?);
-    let Square { x, y, size } = place;
-    writeln!(
-        svg,
-        "<image x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" preserveAspectRatio=\"none\" \
-         style=\"image-rendering: pixelated\" href=\"data:image/png;base64,{data}\"/>\
-         <rect x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" fill=\"none\" stroke=\"#ccc\" stroke-width=\"0.5\"/>"
-    )?;
     Ok(())
 }

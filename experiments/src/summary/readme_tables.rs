@@ -9,7 +9,7 @@
 
 use crate::inputs::test_masks;
 use crate::methods::digit_pairs::{self, PAIRS};
-use crate::results::{Record, Run, after_comma, records, seeds, spread};
+use crate::results::{Record, Run, Spread, after_comma, records, seeds, spread};
 use crate::summary::compared::compared;
 use crate::summary::cross_trained::{self, TestedOn};
 use crate::summary::markdown;
@@ -83,6 +83,7 @@ fn table(name: &str, sources: &Sources) -> Result<String> {
     Ok(match name {
         "iid" => accuracies(records, &paper.row, test_masks::iid()),
         "squares" => accuracies(records, &paper.row, test_masks::squares()),
+        "unseen" => unseen(records),
         "nets-iid" => cross_trained::table(records, paper, TestedOn::Iid),
         "nets-squares" => cross_trained::table(records, paper, TestedOn::Squares),
         "precision" => paired_seeds::table(records, "precision-f32", "precision-tf32")?,
@@ -130,6 +131,29 @@ fn our_rows(records: &[Record], paper: Option<&str>, columns: &Range<usize>) -> 
         }
     }
     text
+}
+
+/// Holes that no method was trained on, the best method first.
+fn unseen(records: &[Record]) -> String {
+    let heads = test_masks::names(&test_masks::UNSEEN.map(str::to_owned));
+    let mut rows = Vec::new();
+    for record in records
+        .iter()
+        .filter(|record| record.columns == test_masks::UNSEEN)
+    {
+        for row in record.rows() {
+            let spreads: Vec<Spread> = (0..heads.len())
+                .map(|column| spread(&row.runs, column))
+                .collect();
+            let total: f64 = spreads.iter().map(|spread| spread.mean).sum();
+            let name = record.title_of(&cross_trained::name(&row.name));
+            let cells: Vec<String> = spreads.iter().map(Spread::to_string).collect();
+            rows.push((total, markdown::row(&name, &cells)));
+        }
+    }
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let rows: Vec<String> = rows.into_iter().map(|(_, row)| row).collect();
+    markdown::head("", &heads) + &rows.concat()
 }
 
 /// Experiments with some of the columns.
@@ -278,6 +302,27 @@ mod tests {
             runs: accuracies.iter().enumerate().map(run).collect(),
             columns,
         }
+    }
+
+    #[test]
+    fn methods_on_unseen_holes_the_best_first() {
+        let unseen_columns = || test_masks::UNSEEN.map(str::to_owned).to_vec();
+        let text = unseen(&[
+            record("worse", unseen_columns(), &[70.0, 72.0]),
+            record("better", unseen_columns(), &[80.0]),
+            record("other", test_masks::all_texts(), &[90.0]),
+        ]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(
+            lines[0].starts_with("| | stripes of 2 | stripes of 4 | half | rows .50 |"),
+            "{text}"
+        );
+        assert!(
+            lines[2].starts_with("| BETTER | 80.00 |")
+                && lines[3].starts_with("| WORSE | 71.00 ± 1.41 |"),
+            "{text}"
+        );
     }
 
     /// From a folder with two results to a README.

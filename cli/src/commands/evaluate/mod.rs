@@ -39,8 +39,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
     /// Values to make missing: clean (none), iid:0.9 (each value with this probability), rect:2x11
-    /// (2 squares of 11×11 pixels), nonzero:50 (50 of the values that are not zero); can be given
-    /// several times
+    /// (2 squares of 11×11 pixels), nonzero:50 (50 of the values that are not zero), stripes:4,
+    /// half, rows:0.5, blocks:4x0.9 (parts of images); can be given several times
     #[arg(long, value_name = "WHAT", default_value = "clean")]
     missing: Vec<Missing>,
     /// Sum the scores of all shifts of the image by up to this many pixels
@@ -156,10 +156,10 @@ fn check_alone(args: &Args, members: &[Member<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Squares need an image that is large enough.
+/// Squares and stripes need an image that is large enough.
 fn check_missing(args: &Args, model: &Model) -> Result<()> {
     for missing in &args.missing {
-        if matches!(missing, Missing::Squares { .. }) && model.structure.frame.is_none() {
+        if missing.is_for_images() && model.structure.frame.is_none() {
             return Err(user_error(format!(
                 "--missing {missing}: expected a model of images, got one of a table"
             )));
