@@ -59,14 +59,14 @@ pub fn spec(shape: ImageShape, images: usize) -> ImageSpec {
     const BORDER: usize = 4; // room for shifts
     let frame = (shape.height + BORDER, shape.width + BORDER);
     let side = frame.0.max(frame.1);
-    let (patch, components) = if images < MANY { (2, 32) } else { (1, 16) };
+    let patch = if images < MANY { 2 } else { 1 };
     let patch = if side > LARGE_SIDE { 2 * patch } else { patch };
     ImageSpec {
         frame,
         patch: (patch, patch),
         levels: levels(side.div_ceil(patch), images),
         channels: shape.channels,
-        components: components << usize::from(shape.channels > 1),
+        components: if shape.channels == 1 { 16 } else { 64 },
         ..ImageSpec::new(shape.height, shape.width)
     }
 }
