@@ -5,4 +5,5 @@
 pub mod digits;
 pub mod sets;
 pub mod npm;
+mod http;
 pub mod download;
