@@ -1,44 +1,37 @@
 //! Models as a service over HTTP, with a page to try them on.
 //!
 //! ```text
-//! connection ─ listen ─ routes ─ access ─ endpoints ─┬─ formats: rows in ─► worker of a model ─► answers: rows out
-//!                                                    └─ registry: the models
+//! connection ─ listening ─ access ─ endpoints ─┬─ bodies, formats: rows in ─► models: a worker ─► answers: rows out
+//!                                              └─ page
 //! ```
 //!
-//! Modules stand in the order in which they use each other: the page, problems, limits, logs, formats in and out, what a node
-//! stands for, the worker of a model, models, access, what endpoints share, endpoints, routes, connections.
+//! Folders stand in the order in which they use each other, and each says in its first lines what it may use.
 
 #[cfg(test)]
 mod fixtures;
-pub mod page;
-pub mod problem;
-pub mod limits;
-pub mod log;
-pub mod metrics;
-pub mod spool;
-pub mod arrivals;
-pub mod bodies;
-pub mod formats;
-pub mod answer_rows;
-pub mod answers;
-pub mod nodes;
-pub mod worker;
-pub mod summary;
-pub mod registry;
-pub mod access;
-pub mod openapi;
-pub mod app;
-pub mod endpoints;
-pub mod routes;
-pub mod listen;
+mod problem;
+mod limits;
+mod monitoring;
+mod bodies;
+mod formats;
+mod answers;
+mod models;
+mod page;
+mod access;
+mod endpoints;
+mod listening;
+
+pub use limits::Limits;
+pub use monitoring::log::LogLevel;
 
 use access::Access;
 use anyhow::{Context, Result};
-use app::App;
-use limits::{Limits, STREAMS};
-use log::{Log, LogLevel};
-use metrics::Metrics;
-use registry::Registry;
+use endpoints::app::App;
+use limits::STREAMS;
+use listening::{listen, routes};
+use models::registry::Registry;
+use monitoring::log::Log;
+use monitoring::metrics::Metrics;
 use serde_json::json;
 use std::io::Write;
 use std::net::SocketAddr;

@@ -9,9 +9,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use sumout_data::error::file_error;
-use sumout_serve::limits::Limits;
-use sumout_serve::log::LogLevel;
-use sumout_serve::{ServeOptions, run as serve};
+
+use sumout_serve::{Limits, LogLevel, ServeOptions, run as serve};
 
 /// Where `sumout demo` writes its model.
 const DEMO: &str = "sumout-demo/model.sumout";

@@ -1,15 +1,15 @@
 //! `/v1/sample`, `/v1/explain` and `/v1/examples`: rows that the service makes or has.
 
-use crate::answer_rows::{AnswerOf, AnswerParts, Block, ChannelOf, shortest};
-use crate::answers::AnswerWriter;
-use crate::app::{Answered, App, Document, class_of, query};
+use crate::answers::rows::{AnswerOf, AnswerParts, Block, ChannelOf, shortest};
+use crate::answers::writer::AnswerWriter;
+use crate::bodies::spool::Spool;
+use crate::endpoints::app::{Answered, App, Document, class_of, query};
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::{Limits, MAX_SAMPLES};
-use crate::nodes::{ChannelView, NodeQuestion};
+use crate::models::nodes::{ChannelView, NodeQuestion};
+use crate::models::registry::{Example, ServedModel};
+use crate::models::worker::{Answer, Question};
 use crate::problem::Problem;
-use crate::registry::{Example, ServedModel};
-use crate::spool::Spool;
-use crate::worker::{Answer, Question};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -3,17 +3,17 @@
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use crate::answer_rows::{AnswerParts, Block};
-use crate::app::{Answered, App, class_of, query};
-use crate::bodies::{Incoming, pump, whole};
+use crate::answers::rows::{AnswerParts, Block};
+use crate::bodies::incoming::{Incoming, pump, whole};
+use crate::endpoints::app::{Answered, App, class_of, query};
 use crate::endpoints::rows_request::RowsRequest;
 use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
 use crate::formats::negotiate::BodyFormat;
 use crate::formats::text::{CsvDecoder, Decode, LinesDecoder, WholeDecoder};
 use crate::limits::{Limits, MAX_DRAWS};
+use crate::models::worker::Reply;
 use crate::problem::Problem;
-use crate::worker::Reply;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;

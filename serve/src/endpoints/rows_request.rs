@@ -1,14 +1,14 @@
 //! A request about rows, as the model sees it: which questions to ask, and their answers side by side.
 
-use crate::answer_rows::{AnswerOf, AnswerParts, Block, RowScores};
-use crate::answers::AnswerWriter;
+use crate::answers::rows::{AnswerOf, AnswerParts, Block, RowScores};
+use crate::answers::writer::AnswerWriter;
+use crate::bodies::spool::Spool;
 use crate::formats::negotiate::BodyFormat;
 use crate::formats::text::CsvTable;
 use crate::limits::Limits;
+use crate::models::registry::ServedModel;
+use crate::models::worker::{Answer, BATCH, Question, Reply};
 use crate::problem::Problem;
-use crate::registry::ServedModel;
-use crate::spool::Spool;
-use crate::worker::{Answer, BATCH, Question, Reply};
 use axum::http::StatusCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,6 @@
-//! Formats of requests and answers.
+//! Formats of requests and answers: JSON, JSON lines, CSV and Arrow streams.
+//!
+//! Uses: `problem`, `bodies`.
 
 pub mod negotiate;
 pub mod json;

@@ -1,6 +1,6 @@
 //! Rows that come as text: JSON lines and CSV, a few at a time.
 
-use crate::bodies::{Held, Incoming};
+use crate::bodies::incoming::{Held, Incoming};
 use crate::formats::json::NumberRows;
 use crate::problem::Problem;
 use csv::StringRecord;

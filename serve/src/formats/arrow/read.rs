@@ -1,6 +1,6 @@
 //! Record batches become rows.
 
-use crate::bodies::{Held, Incoming, unreadable};
+use crate::bodies::incoming::{Held, Incoming, unreadable};
 use crate::formats::arrow::cursor::{Cursor, transposed};
 use crate::formats::arrow::flat::{Damaged, FlatTable};
 use crate::formats::arrow::schema::{StreamColumn, Type, columns_of, damaged, is_plain};

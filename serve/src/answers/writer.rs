@@ -1,11 +1,11 @@
 //! Answers on their way out: JSON, JSON lines, CSV or an Arrow stream.
 
-use crate::answer_rows::{AnswerOf, Block, csv_text};
+use crate::answers::rows::{AnswerOf, Block, csv_text};
+use crate::bodies::spool::{Spool, unwritable};
 use crate::formats::arrow::write as arrow;
 use crate::formats::negotiate::BodyFormat;
 use crate::formats::text::CsvTable;
 use crate::problem::Problem;
-use crate::spool::{Spool, unwritable};
 use std::io::{self, Write};
 use sumout_data::cells::Field;
 
@@ -139,7 +139,7 @@ fn io_error(error: csv::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer_rows::{AnswerParts, RowScores};
+    use crate::answers::rows::{AnswerParts, RowScores};
     use crate::fixtures::encoder;
     use crate::formats::json;
     use csv::StringRecord;

@@ -1,13 +1,13 @@
 //! All routes, and what every request passes on its way in and out.
 
 use crate::access::harden;
-use crate::app::{App, Document, RowCount};
+use crate::endpoints::app::{App, Document, RowCount};
+use crate::endpoints::openapi;
 use crate::endpoints::{generate, rows};
-use crate::metrics::Metrics;
-use crate::openapi;
+use crate::models::registry::ServedModel;
+use crate::monitoring::metrics::Metrics;
 use crate::page::FILES;
 use crate::problem::Problem;
-use crate::registry::ServedModel;
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};

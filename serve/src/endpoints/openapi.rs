@@ -1,6 +1,6 @@
 //! The description of the API, with the models that are served filled in.
 
-use crate::registry::ServedModel;
+use crate::models::registry::ServedModel;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

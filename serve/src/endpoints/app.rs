@@ -1,14 +1,14 @@
 //! What endpoints share: the state of the service, the forms of an answer, and how a query is read.
 
 use crate::access::Access;
-use crate::arrivals::{Arrivals, BodyKind};
+use crate::bodies::arrivals::{Arrivals, BodyKind};
+use crate::bodies::spool::Spool;
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::{Limits, STREAMS};
-use crate::log::Log;
-use crate::metrics::Metrics;
+use crate::models::registry::{Registry, ServedModel};
+use crate::monitoring::log::Log;
+use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
-use crate::registry::{Registry, ServedModel};
-use crate::spool::Spool;
 use axum::body::Body;
 use axum::extract::Query;
 use axum::http::{StatusCode, Uri, header};

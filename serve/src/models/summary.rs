@@ -1,6 +1,6 @@
 //! What clients and the page need to know of a model: columns, classes, and for images the pixels below every node.
 
-use crate::answer_rows::shortest;
+use crate::answers::rows::shortest;
 use serde_json::{Value, json};
 use sumout::Model;
 use sumout::model::Scaling;

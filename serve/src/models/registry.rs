@@ -1,11 +1,11 @@
 //! The models that are served, and how one is exchanged for a newer file while questions about the old one finish.
 
 use crate::limits::Limits;
-use crate::log::Log;
-use crate::metrics::Metrics;
+use crate::models::summary::ModelSummary;
+use crate::models::worker::Worker;
+use crate::monitoring::log::Log;
+use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
-use crate::summary::ModelSummary;
-use crate::worker::Worker;
 use anyhow::{Context, Result};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -345,7 +345,7 @@ mod tests {
         )
         .unwrap();
         let registry: &'static Registry = Box::leak(Box::new(registry));
-        std::thread::spawn(|| registry.watch(&Log::new(crate::log::LogLevel::None)));
+        std::thread::spawn(|| registry.watch(&Log::new(crate::monitoring::log::LogLevel::None)));
         let first = registry.find(None).unwrap();
         let wait = |until: &dyn Fn() -> bool| {
             (0..100).any(|_| {

@@ -1,6 +1,6 @@
 //! Bodies of requests as they arrive: whole, or piece by piece for a thread that reads rows; never too large or too slow.
 
-use crate::arrivals::{Arrivals, BodyKind};
+use crate::bodies::arrivals::{Arrivals, BodyKind};
 use crate::limits::Limits;
 use crate::problem::Problem;
 use axum::body::{Body, Bytes};

@@ -3,9 +3,9 @@
 //! No question waits for others: a batch is what has come while the batch before was computed, so it is one row when there
 //! is little to do and hundreds when there is much. A full queue refuses at once, which costs almost nothing.
 
-use crate::answer_rows::{NUMBERS, QUANTILES};
-use crate::metrics::Metrics;
-use crate::nodes::{self, ChannelView, NodeQuestion};
+use crate::answers::rows::{NUMBERS, QUANTILES};
+use crate::models::nodes::{self, ChannelView, NodeQuestion};
+use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
 use std::collections::VecDeque;
 use std::ops::Range;

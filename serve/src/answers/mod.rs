@@ -1,0 +1,6 @@
+//! Answers: what a row of one holds, and how the rows are written in the format that the client asked for.
+//!
+//! Uses: `problem`, `bodies`, `formats`.
+
+pub mod rows;
+pub mod writer;

@@ -1,0 +1,8 @@
+//! The models that are served: a worker answers the questions of all clients to one model, a registry has all models.
+//!
+//! Uses: `problem`, `limits`, `monitoring`, `answers` (the rows that a worker returns).
+
+pub mod nodes;
+pub mod worker;
+pub mod summary;
+pub mod registry;
