@@ -99,7 +99,7 @@ scripts python3 web/test/site.py "$work/web"
 environment build "maturin>=1.9,<2" ziglang==0.15.2
 step "$work/build/bin/maturin" build --quiet --release --zig --locked --manifest-path python/Cargo.toml --out "$work/wheels"
 environment python
-PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check --find-links "$work/wheels" "sumout[test]"
+PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test]"
 tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 
 printf '\n%d passed, 0 failed%s\n' "$passed" "$untested"

@@ -136,6 +136,7 @@ fn the_map_of_folders_is_whole() {
         "report",
         "cli",
         "python",
+        "web",
         "experiments",
     ];
     for part in parts.chain(crates.map(|name| root().join(name))) {

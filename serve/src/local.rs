@@ -2,7 +2,7 @@
 //!
 //! One request is answered at a time, and nobody else waits, so there are no limits, batches or threads.
 
-use crate::answers::rows::{AnswerOf, Block};
+use crate::answers::rows::{AnswerOf, AnswerParts, Block};
 use crate::answers::writer::AnswerWriter;
 use crate::endpoints::asked::RowsAsked;
 use crate::endpoints::queries::{
@@ -99,12 +99,12 @@ impl LocalModel {
         })
     }
 
-    fn answer_of(&self, asked: &RowsAsked) -> AnswerOf<'_> {
+    fn answer_of(&self, parts: AnswerParts) -> AnswerOf<'_> {
         AnswerOf {
             model: &self.name,
             encoder: &self.encoder,
             classes: &self.classes,
-            parts: asked.parts,
+            parts,
         }
     }
 
@@ -124,11 +124,12 @@ impl LocalModel {
     fn json_rows(&mut self, asked: &RowsAsked, body: &[u8]) -> Result<Vec<u8>, Problem> {
         let values = json::document(body, &self.encoder, usize::MAX)?;
         let texts = Vec::new();
-        let block = match values.is_empty() {
-            true => Block::default(),
-            false => self.block(asked, Piece { values, texts }, 0)?,
+        let block = if values.is_empty() {
+            Block::default()
+        } else {
+            self.block(asked, Piece { values, texts }, 0)?
         };
-        let of = self.answer_of(asked);
+        let of = self.answer_of(asked.parts);
         let mut writer = AnswerWriter::new(BodyFormat::Json, of, None, Vec::new())?;
         writer.block(&block)?;
         writer.finish()
@@ -147,7 +148,7 @@ impl LocalModel {
             }
             blocks.push(self.block(asked, piece, first)?);
         }
-        let of = self.answer_of(asked);
+        let of = self.answer_of(asked.parts);
         let mut writer = AnswerWriter::new(BodyFormat::Csv, of, table, &mut written)?;
         blocks.iter().try_for_each(|block| writer.block(block))?;
         writer.finish()?;
@@ -155,21 +156,17 @@ impl LocalModel {
     }
 
     fn rows(&mut self, asked: &RowsAsked, request: LocalRequest<'_>) -> Result<Vec<u8>, Problem> {
-        match request.csv {
-            true => self.csv_rows(asked, request.body),
-            false => self.json_rows(asked, request.body),
+        if request.csv {
+            self.csv_rows(asked, request.body)
+        } else {
+            self.json_rows(asked, request.body)
         }
     }
 
     fn generated(&mut self, question: &Question) -> Result<Vec<u8>, Problem> {
         let answer = answer(&mut self.predictor, question, &[])?;
         let (parts, block) = generated(answer, self.encoder.width())?;
-        let of = AnswerOf {
-            model: &self.name,
-            encoder: &self.encoder,
-            classes: &self.classes,
-            parts,
-        };
+        let of = self.answer_of(parts);
         let mut writer = AnswerWriter::new(BodyFormat::Json, of, None, Vec::new())?;
         writer.block(&block)?;
         writer.finish()
@@ -336,10 +333,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_said() {
-        let says = |path: &str, query: &str, body: &str| {
-            let error = ask(path, query, false, body).unwrap_err();
-            error
-        };
+        let says = |path, query, body| ask(path, query, false, body).unwrap_err();
         assert_eq!(
             says("/v1/predict", "model=cats", ""),
             "model: expected the name of one that was opened, got 'cats'"
