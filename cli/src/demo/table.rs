@@ -23,7 +23,7 @@ pub fn write_files(folder: &Path) -> Result<()> {
     let (names, rows) = penguins::CSV.split_once('\n').unwrap_or_default();
     let table = |is_new: bool| {
         let rows = rows.lines().enumerate();
-        let own = rows.filter(|(at, _)| (at % NEW == NEW - 1) == is_new);
+        let own = rows.filter(|(at, _)| (at % NEW == 0) == is_new);
         own.fold(format!("{names}\n"), |text, (_, row)| text + row + "\n")
     };
     model_files::save(&folder.join("penguins.csv"), table(false).as_bytes())?;
