@@ -40,7 +40,7 @@ fn check(text: &str) {
 #[test]
 fn numbers_stay_within_their_bounds() {
     let folder = trained();
-    for how in ["mean", "mode", "sample"] {
+    for how in ["mean", "median", "mode", "sample"] {
         check(
             &folder
                 .run(&format!("impute m.sumout --data rooms.csv --how {how}"))
@@ -177,7 +177,7 @@ fn dates_are_read_and_written() {
         "day,hour,visitors\n,2026-03-02T10:30:00Z,31\n2026-02-03,NA,5\n",
     );
     assert_eq!(folder.run("predict m.sumout --data new.csv").code, 0);
-    for how in ["mean", "mode", "sample"] {
+    for how in ["mean", "median", "mode", "sample"] {
         let filled = folder
             .run(&format!("impute m.sumout --data new.csv --how {how}"))
             .stdout;

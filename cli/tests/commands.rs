@@ -254,6 +254,7 @@ fn impute() {
         &folder,
         &[
             "impute flowers.sumout --data new.csv",
+            "impute flowers.sumout --data new.csv --how median",
             "impute flowers.sumout --data new.csv --how mode",
             "impute flowers.sumout --data new.csv --how sample --seed 2",
             "impute flowers.sumout --data new.csv --given-labels",

@@ -12,6 +12,9 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+/// A row of a stream.
+const ROW: &str = "1.25,2.5,red\n";
+
 /// A model of flowers, trained once.
 fn flower_model() -> &'static [u8] {
     static MODEL: OnceLock<Vec<u8>> = OnceLock::new();
@@ -258,6 +261,12 @@ fn answers_are_those_of_the_command_line_in_every_format() {
     let filled = service.post("/v1/impute", "text/csv", csv).body;
     let ours = service.folder.run("impute flowers.sumout --data new.csv");
     assert_eq!(filled, ours.stdout, "to the last digit");
+    let median = service.post("/v1/impute?how=median", "text/csv", csv).body;
+    let ours = service
+        .folder
+        .run("impute flowers.sumout --data new.csv --how median");
+    assert_eq!(median, ours.stdout);
+    assert_ne!(median, filled);
     let short = "colour,note\nblue,a\n,b\n";
     let refused = service.post("/v1/impute", "text/csv", short).error();
     assert!(
@@ -492,7 +501,7 @@ fn nonsense_is_named_and_the_service_lives_on() {
         impute("classes=yes"),
         "400 query: classes: expected true or false, got 'yes'"
     );
-    for how in ["mode", "sample"] {
+    for how in ["median", "mode", "sample"] {
         let expected =
             format!("400 deviation: expected how=mean, which alone has one, got how={how}");
         assert_eq!(impute(&format!("deviation=true&how={how}")), expected);
@@ -594,6 +603,44 @@ fn slow_streams_give_way_too() {
         "nobody waits for them"
     );
     drop(slow);
+}
+
+/// A byte now and then is no way to keep a place; a client that sends all the time keeps it.
+#[test]
+fn dribbling_streams_give_way_and_steady_ones_do_not() {
+    let service = Service::start("--max-requests 8 --max-seconds 30");
+    let begin = |rows: usize| {
+        let mut stream = service.connect();
+        let length = "width,length,colour\n".len() + rows * ROW.len();
+        let head = format!(
+            "POST /v1/predict HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: text/csv\r\ncontent-length: {length}\r\n\r\nwidth,length,colour\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let mut steady = begin(40 * 1000);
+    let sender = std::thread::spawn(move || {
+        for _ in 0..40 {
+            steady.write_all(ROW.repeat(1000).as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        steady
+    });
+    for _ in 0..7 {
+        let mut stream = begin(1000);
+        std::thread::spawn(move || {
+            while stream.write_all(b"1").is_ok() {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+        });
+    }
+    std::thread::sleep(Duration::from_millis(2500));
+    for _ in 0..3 {
+        let csv = service.post("/v1/predict", "text/csv", "width,length,colour\n1,2,red\n");
+        assert_eq!(csv.status, 200, "{}", csv.body);
+    }
+    let reply = read(sender.join().unwrap());
+    assert_eq!(reply.status, 200, "{}", reply.body);
 }
 
 #[test]

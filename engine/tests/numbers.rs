@@ -4,7 +4,7 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
-use sumout::queries::Mixture;
+use sumout::queries::{How, Mixture};
 use sumout::random::{Purpose, Stream};
 use sumout::recipes::Fit;
 use sumout::structure::{Kind, Structure};
@@ -60,6 +60,37 @@ fn check_against_integrals(mixture: Mixture<'_>, density: &[f64], axis: &Axis) {
             part.clamp(0.0, 1.0)
         });
         close(below, p, 4e-3);
+    }
+}
+
+/// Holes of all columns are filled in one pass; the distributions of single columns say the same.
+#[test]
+fn quantiles_of_all_holes_are_those_of_each_column() {
+    for seed in 0..20 {
+        let draw = &mut Draw::new(7100 + seed);
+        let model = tiny(true, draw);
+        let width = model.structure.width();
+        let mut predictor = Predictor::new(model.clone()).unwrap();
+        let row = |draw: &mut Draw| with_holes(&worlds::row(&model, draw), 0.5, draw);
+        let cells: Vec<f32> = (0..5).flat_map(|_| row(draw)).collect();
+        let rows = Rows::new(&cells, width).unwrap();
+        let median = predictor.impute(rows, How::Median, None, 0).unwrap();
+        let tables = predictor.impute_quantiles(rows, &[0.1, 0.5], None).unwrap();
+        assert_eq!(tables[1], median);
+        for column in 0..width {
+            let Ok(mixtures) = predictor.mixtures(rows, column, None) else {
+                continue; // a category
+            };
+            for n in 0..rows.len() {
+                let x = cells[n * width + column];
+                let quantile = |p| match x.is_nan() {
+                    true => mixtures.row(n).quantile(p) as f32,
+                    false => x,
+                };
+                assert_eq!(tables[0][(n, column)], quantile(0.1), "seed {seed}");
+                assert_eq!(tables[1][(n, column)], quantile(0.5), "seed {seed}");
+            }
+        }
     }
 }
 

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from sumout import labels
 from sumout.estimator import TMM, checked_count, given_rows
 from sumout.names import name_of, values_of
-from sumout.parameters import random_seed, with_shared_parameters
+from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
 
-@with_shared_parameters
+@with_shared_entries
 @dataclass(kw_only=True, eq=False, repr=False)
 class TMMClassifier(ClassifierMixin, TMM):
     """Classifier for rows with any pattern of missing values.
@@ -42,14 +42,7 @@ class TMMClassifier(ClassifierMixin, TMM):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    model_ : sumout.Model
-        The trained model; `model_.describe()` shows its structure.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where there are any.
-    image_shape_ : tuple of int or None
-        (height, width, channels) of images, None for a table.
+    (and those of every estimator: see sumout.parameters.Parameters)
 
     Methods
     -------

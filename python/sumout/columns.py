@@ -7,7 +7,8 @@ missing.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from numbers import Number
 from typing import Any
 
@@ -19,8 +20,11 @@ from sumout.dates import (
     date_of_days,
     date_of_days_like,
     days_of_series,
+    days_of_texts,
     days_of_value,
     is_date,
+    style_of_days,
+    text_of_days,
 )
 from sumout.names import categories_of, is_hole, name_of
 
@@ -31,6 +35,7 @@ class Columns:
 
     categories: list[np.ndarray | None]  # for each column, None for numbers
     names: list[str]  # empty where there are none
+    dates: dict[str, str] = field(default_factory=dict)  # "day" or "time" by name of column
 
     @classmethod
     def learn(cls, X: Any, width: int, categorical_features: Any) -> Columns:
@@ -43,7 +48,8 @@ class Columns:
             names = []
         if not names and chosen.any():
             names = [f"x{j}" for j in range(width)]
-        return cls(categories, names)
+        dates = {} if frame is None or not names else date_styles(frame, names)
+        return cls(categories, names, dates)
 
     @classmethod
     def of_model(cls, counts: list[int], about: dict) -> Columns:
@@ -53,7 +59,8 @@ class Columns:
             categories_of(of_column or [str(code) for code in range(count)]) if count else None
             for count, of_column in zip(counts, names, strict=True)
         ]
-        return cls(categories, about["columns"])
+        training = about["training"] if isinstance(about["training"], dict) else {}
+        return cls(categories, about["columns"], training.get("dates") or {})
 
     @property
     def counts(self) -> list[int]:
@@ -64,10 +71,11 @@ class Columns:
         """Names for the model file."""
         if not self.names:
             return {}
-        return {
+        about = {
             "columns": self.names,
             "categories": [[] if c is None else list(map(name_of, c)) for c in self.categories],
         }
+        return about | {"training": {"dates": self.dates}} if self.dates else about
 
     @property
     def plain(self) -> bool:
@@ -82,7 +90,7 @@ class Columns:
         """Warns of columns whose values differ mostly beyond the 24 bits of float32."""
         frame = as_frame(X)
         for j in self.numeric():
-            cells = np.asarray(as_floats(cells_of(X, frame, j)), dtype=np.float64)
+            cells = np.asarray(self.floats(X, frame, j), dtype=np.float64)
             finite = cells[np.isfinite(cells)]
             spread = finite.std() if len(finite) else 0.0
             if spread > 0 and np.abs(finite).max() * 2.0**-24 > 0.01 * spread:
@@ -95,6 +103,15 @@ class Columns:
 
     # To codes.
 
+    def floats(self, X: Any, frame: nw.DataFrame | None, j: int) -> np.ndarray:
+        """A column of numbers; text is read as dates where training saw dates."""
+        cells = cells_of(X, frame, j)
+        return days_of_texts(cells) if self.is_text_of_dates(cells) else as_floats(cells)
+
+    def is_text_of_dates(self, cells: Any) -> bool:
+        is_text = isinstance(cells, nw.Series) and cells.dtype == nw.String
+        return is_text and cells.name in self.dates
+
     def encode(self, X: Any, unseen: str) -> np.ndarray:
         """(n, width) float32. `unseen` says what a category that fitting did not know is."""
         if unseen not in ("error", "missing"):
@@ -103,10 +120,13 @@ class Columns:
         rows = len(X) if frame is None else len(frame)
         codes = np.empty((rows, len(self.categories)), dtype=np.float32)
         for j, known in enumerate(self.categories):
+            if known is None:
+                with np.errstate(over="ignore"):  # the engine's error names the cell
+                    codes[:, j] = self.floats(X, frame, j)
+                continue
             cells = cells_of(X, frame, j)
-            with np.errstate(over="ignore"):  # the engine's error names the cell
-                codes[:, j] = as_floats(cells) if known is None else category_codes(cells, known)
-            if known is not None and unseen == "error":
+            codes[:, j] = category_codes(cells, known)
+            if unseen == "error":
                 self.refuse_unseen(j, known, cells, codes[:, j])
         return codes
 
@@ -144,9 +164,10 @@ class Columns:
             if known is not None and len(known) == 0:
                 continue  # nothing was observed in fitting
             cells = frame.get_column(frame.columns[j])
-            values, holes = filled_values(cells, filled[:, j], known)
+            style = self.dates[cells.name] if self.is_text_of_dates(cells) else None
+            values, holes = filled_values(cells, filled[:, j], known, style)
             if holes:
-                dtype = filled_dtype(cells, known)
+                dtype = filled_dtype(cells, known) if style is None else cells.dtype
                 column = nw.new_series(cells.name, values, dtype, backend=frame.implementation)
                 frame = frame.with_columns(column)
         return frame.to_native()
@@ -172,7 +193,7 @@ class Columns:
         if frame is None and (not isinstance(given, np.ndarray) or given.dtype.kind not in "fiu"):
             return rows
         for j in self.numeric():
-            cells = np.asarray(as_floats(cells_of(given, frame, j)), dtype=np.float64)
+            cells = np.asarray(self.floats(given, frame, j), dtype=np.float64)
             cells = np.broadcast_to(cells, len(rows))
             seen = ~np.isnan(cells)
             rows[seen, j] = cells[seen]
@@ -211,6 +232,18 @@ def is_categorical(cells: nw.Series) -> bool:
         values = [value for value in cells.to_list() if not is_hole(value)]
         return not values or not (all(map(is_number, values)) or all(map(is_date, values)))
     return cells.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
+
+
+def date_styles(frame: nw.DataFrame, names: list[str]) -> dict[str, str]:
+    """How the dates of each column of dates are written; spans of time are numbers."""
+    styles = {}
+    for j, name in enumerate(names):
+        cells = cells_of(None, frame, j)
+        first = first_date(cells)
+        is_span = cells.dtype == nw.Duration or isinstance(first, (timedelta, np.timedelta64))
+        if (are_dates(cells) or first is not None) and not is_span:
+            styles[name] = style_of_days(as_floats(cells))
+    return styles
 
 
 def is_number(value: Any) -> bool:
@@ -313,9 +346,12 @@ def category_codes(cells: Any, known: np.ndarray) -> list[float]:
 
 
 def filled_values(
-    cells: nw.Series, filled: np.ndarray, known: np.ndarray | None
+    cells: nw.Series, filled: np.ndarray, known: np.ndarray | None, style: str | None
 ) -> tuple[list, list[int]]:
-    """The cells with holes filled from codes (n), and the rows of the holes."""
+    """The cells with holes filled from codes (n), and the rows of the holes.
+
+    `style` is that of dates in a column of text.
+    """
     values = cells.to_list()
     like = first_date(cells)
     holes = [i for i, value in enumerate(values) if is_hole(value)]
@@ -323,6 +359,8 @@ def filled_values(
     for i in holes:
         if known is not None:
             value = known[int(filled[i])]
+        elif style is not None:
+            value = text_of_days(float(filled[i]), style)
         elif are_dates(cells):
             value = date_of_days(float(filled[i]), cells)
         elif like is not None:

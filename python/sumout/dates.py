@@ -5,6 +5,7 @@ Dates without a time zone count as UTC. Spans of time are numbers of days.
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,6 +15,7 @@ import numpy as np
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 EPOCH = datetime(1970, 1, 1)
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 
 
 def is_date(value: Any) -> bool:
@@ -51,6 +53,40 @@ def days_of_value(value: Any) -> float:
     if value.tzinfo is not None:
         value = value.astimezone(timezone.utc).replace(tzinfo=None)
     return (value - EPOCH) / timedelta(days=1)
+
+
+def days_of_text(text: str) -> float:
+    """Days of an ISO date such as 2026-01-31, 2026-01-31T14:05:00 or 2026-01-31 14:05:00Z."""
+    return days_of_value(datetime.fromisoformat(re.sub("[Zz]$", "+00:00", text.strip())))
+
+
+def days_of_texts(cells: nw.Series) -> np.ndarray:
+    """Days (n) float64 of a column of ISO dates, NaN for what is missing."""
+    texts = cells.to_list()
+    days = np.full(len(texts), np.nan)
+    for row, text in enumerate(texts):
+        if isinstance(text, str):
+            try:
+                days[row] = days_of_text(text)
+            except ValueError:
+                raise ValueError(
+                    f"column {cells.name!r}, row {row}: expected a date such as 2026-01-31, "
+                    f"got {text!r}"
+                ) from None
+    return days
+
+
+def style_of_days(days: np.ndarray) -> str:
+    """How the dates of a column are written, as model files say it: "day", or "time" with one."""
+    seen = days[np.isfinite(days)]
+    return "day" if (seen == np.floor(seen)).all() else "time"
+
+
+def text_of_days(days: float, style: str) -> str:
+    """An ISO date, to the second, as the command line writes it."""
+    days = min(max(days, FIRST_DAY), LAST_DAY)
+    moment = EPOCH + timedelta(seconds=round(days * 86_400))
+    return moment.date().isoformat() if style == "day" else moment.isoformat()
 
 
 def date_of_days(days: float, like: nw.Series) -> Any:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sumout import _engine
 from sumout.estimator import TMM, checked_count, checked_quantiles, given_rows
-from sumout.parameters import random_seed, with_shared_parameters
+from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
 
@@ -112,7 +112,7 @@ class Unlabelled(TMM):
         return Marginals(tables[0], tables[1], tables[2:], probabilities)
 
 
-@with_shared_parameters
+@with_shared_entries
 class TMMDensity(DensityMixin, Unlabelled):
     """Density of rows with any pattern of missing values.
 
@@ -125,14 +125,7 @@ class TMMDensity(DensityMixin, Unlabelled):
 
     Attributes
     ----------
-    model_ : sumout.Model
-        The trained model; `model_.describe()` shows its structure.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where there are any.
-    image_shape_ : tuple of int or None
-        (height, width, channels) of images, None for a table.
+    (and those of every estimator: see sumout.parameters.Parameters)
 
     Methods
     -------
@@ -224,7 +217,7 @@ class TMMDensity(DensityMixin, Unlabelled):
         return self._columns.restore(self._columns.decode(codes), self._flat(given))
 
 
-@with_shared_parameters
+@with_shared_entries
 @dataclass(kw_only=True, eq=False, repr=False)
 class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
     """Transformer that fills missing values.
@@ -240,14 +233,7 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
 
     Attributes
     ----------
-    model_ : sumout.Model
-        The trained model; `model_.describe()` shows its structure.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where there are any.
-    image_shape_ : tuple of int or None
-        (height, width, channels) of images, None for a table.
+    (and those of every estimator: see sumout.parameters.Parameters)
 
     Methods
     -------

@@ -17,7 +17,7 @@ MAX_THREADS = 1024
 # Parameters that are whole numbers.
 COUNTS = ("components", "channels", "trees", "steps", "batch", "sequence_length")
 
-# In the docstring of an estimator, this line stands for the parameters below.
+# In the docstring of an estimator, this line stands for the parameters or the attributes below.
 SHARED = "(and those of every estimator: see sumout.parameters.Parameters)"
 
 Estimator = TypeVar("Estimator", bound=type)
@@ -26,7 +26,7 @@ Estimator = TypeVar("Estimator", bound=type)
 # scikit-learn reads the signature of __init__; a dataclass writes it from the fields.
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameters(BaseEstimator):
-    """What every estimator can be given.
+    """What every estimator can be given, and what most have when they are fitted.
 
     Parameters
     ----------
@@ -77,6 +77,17 @@ class Parameters(BaseEstimator):
     device : str, default='cpu'
         'cpu', 'cuda' or 'cuda:1'. A GPU needs a package that was built with CUDA. Estimators
         that were loaded or unpickled compute on the CPU.
+
+    Attributes
+    ----------
+    model_ : sumout.Model
+        The trained model; `model_.describe()` shows its structure.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where there are any.
+    image_shape_ : tuple of int or None
+        (height, width, channels) of images, None for a table.
     """
 
     image_shape: tuple[int, ...] | None = None
@@ -139,11 +150,13 @@ class Parameters(BaseEstimator):
         return int(shape[0]), int(shape[1]), int(shape[2]) if len(shape) == 3 else 1
 
 
-def with_shared_parameters(estimator: Estimator) -> Estimator:
-    """Completes the docstring of an estimator, so that `help` shows all of its parameters."""
+def with_shared_entries(estimator: Estimator) -> Estimator:
+    """Completes the docstring of an estimator, so that `help` shows all parameters and attributes."""
     if estimator.__doc__ and Parameters.__doc__:  # python -OO has none
-        _, _, shared = cleandoc(Parameters.__doc__).partition("----------\n")
-        estimator.__doc__ = cleandoc(estimator.__doc__).replace(SHARED, shared)
+        _, parameters, attributes = cleandoc(Parameters.__doc__).split("----------\n")
+        text = cleandoc(estimator.__doc__)
+        text = text.replace(SHARED, parameters.removesuffix("\n\nAttributes\n"), 1)
+        estimator.__doc__ = text.replace(SHARED, attributes, 1)
     return estimator
 
 

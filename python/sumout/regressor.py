@@ -13,11 +13,11 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sumout import _engine
 from sumout.columns import Columns
 from sumout.estimator import TMM, checked_count, checked_quantiles
-from sumout.parameters import random_seed, with_shared_parameters
+from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
 
-@with_shared_parameters
+@with_shared_entries
 @dataclass(kw_only=True, eq=False, repr=False)
 class TMMRegressor(RegressorMixin, TMM):
     """Regressor for rows with any pattern of missing values.
@@ -120,7 +120,8 @@ class TMMRegressor(RegressorMixin, TMM):
         name = self._target_name
         while name in names:
             name += "_"
-        return Columns([*self._columns.categories, None], [*names, name] if names else [])
+        names = [*names, name] if names else []
+        return Columns([*self._columns.categories, None], names, self._columns.dates)
 
     def _joined(self, rows: np.ndarray, y: Any) -> np.ndarray:
         """Rows of the model: those of X with the target at its place."""

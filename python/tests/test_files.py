@@ -1,6 +1,7 @@
 """Python and the command line read each other's model files. SUMOUT is the path of the command."""
 
 import csv
+import json
 import os
 import subprocess
 
@@ -10,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 import sumout
-from sumout import TMMClassifier, TMMDensity, TMMImputer
+from sumout import TMMClassifier, TMMDensity, TMMImputer, TMMRegressor
 
 needs_command = pytest.mark.skipif("SUMOUT" not in os.environ, reason="SUMOUT is not set")
 
@@ -164,3 +165,66 @@ def weights_of(model) -> bytes:
     """The tensors of a model file, without the notes before them."""
     data = model.to_bytes()
     return data[8 + int.from_bytes(data[:8], "little") :]
+
+
+def visits(has_times):
+    """A column of dates with holes, and a number that follows them."""
+    random = np.random.RandomState(0)
+    hours = random.randint(24 * 100, size=300)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(hours, unit="h")
+    day = pd.Series(days if has_times else days.floor("D"))
+    day[::7] = pd.NaT
+    return pd.DataFrame({"day": day, "visitors": hours / 24 + random.normal(size=300)})
+
+
+@needs_command
+@pytest.mark.parametrize("has_times", [False, True])
+def test_the_command_knows_the_dates_of_python(tmp_path, has_times):
+    frame = visits(has_times)
+    model = TMMDensity(steps=60, random_state=0).fit(frame)
+    model.save(tmp_path / "model.sumout")
+    date_format = "%Y-%m-%dT%H:%M:%S" if has_times else "%Y-%m-%d"
+    frame.to_csv(tmp_path / "rows.csv", index=False, date_format=date_format)
+    paths = tmp_path / "model.sumout", "--data", tmp_path / "rows.csv"
+    filled = [line.split(",")[0] for line in command("impute", *paths).splitlines()[1:]]
+    assert {len(text) for text in filled} == {19 if has_times else 10}
+    exact = "s" if has_times else "D"
+    ours = model.impute(frame)["day"].dt.round("s").dt.floor(exact)
+    difference = (pd.to_datetime(pd.Series(filled)) - ours).abs()
+    assert (difference <= pd.Timedelta(1, exact)).all()
+    assert "dates around 2024-0" in command("inspect", tmp_path / "model.sumout")
+    TMMClassifier(steps=20, random_state=0).fit(frame, frame["visitors"] > 50).save(
+        tmp_path / "model.sumout"
+    )
+    assert len(command("predict", *paths).splitlines()) == 301
+
+
+@needs_command
+@pytest.mark.parametrize("has_times", [False, True])
+def test_python_knows_the_dates_of_the_command(tmp_path, has_times):
+    frame = visits(has_times)
+    date_format = "%Y-%m-%dT%H:%M:%S" if has_times else "%Y-%m-%d"
+    rows, path = tmp_path / "rows.csv", tmp_path / "model.sumout"
+    frame.to_csv(rows, index=False, date_format=date_format)
+    command("train", "--data", rows, "--steps", 60, "--out", path)
+    model, text = sumout.load(path), pd.read_csv(rows)
+    np.testing.assert_array_equal(model.score_samples(text), model.score_samples(frame))
+    theirs = [line.split(",")[0] for line in command("impute", path, "--data", rows).splitlines()]
+    filled = model.impute(text)["day"]
+    assert filled.dtype == text["day"].dtype and filled.to_list() == theirs[1:]
+    text.loc[3, "day"] = "soon"
+    with pytest.raises(ValueError, match="column 'day', row 3: expected a date such as"):
+        model.score_samples(text)
+
+
+def test_a_regressor_writes_which_columns_are_dates(tmp_path):
+    frame = visits(has_times=False)
+    spans = frame.assign(span=frame["day"] - pd.Timestamp("2024-01-01"))
+    model = TMMRegressor(steps=20, random_state=0).fit(spans.drop(columns="visitors"), range(300))
+    assert json.loads(model.model_.about)["training"]["dates"] == {"day": "day"}
+    model.save(tmp_path / "model.sumout")
+    again = sumout.load(tmp_path / "model.sumout")
+    text = spans.drop(columns="visitors").assign(day=spans["day"].astype(str).replace("NaT", None))
+    np.testing.assert_array_equal(
+        again.predict(text), model.predict(spans.drop(columns="visitors"))
+    )

@@ -340,7 +340,7 @@ mod tests {
         );
         assert_eq!(
             says("/v1/impute", "how=best", "{}"),
-            "how: expected mean, mode or sample, got 'best'"
+            "how: expected mean, median, mode or sample, got 'best'"
         );
         assert_eq!(
             says("/v1/impute", "", "{\"rows\": [[1, \"q\", 0, 0]]}"),

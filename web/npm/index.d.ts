@@ -9,8 +9,8 @@ export interface Column {
 }
 
 export interface ImputeOptions {
-  /** What holes are filled with: the exact mean (the default), the most likely values, or a random sample. */
-  how?: "mean" | "mode" | "sample";
+  /** What holes are filled with: the exact mean (the default) or median, the most likely values, or a random sample. */
+  how?: "mean" | "median" | "mode" | "sample";
   /** Given this class: its name, or its number from 0. */
   class?: string | number;
   /** Seed of a sample, a whole number from 0; the same seed gives the same sample. 1 unless given. */

@@ -1,7 +1,7 @@
 //! A model that answers about rows of 32-bit numbers; NaN is missing.
 
 use sumout::queries::How;
-use sumout::{Matrix, Model, Predictor, Result};
+use sumout::{Model, Predictor, Result};
 use wasm_bindgen::prelude::*;
 
 /// A model file that was opened.
@@ -79,16 +79,12 @@ impl WebModel {
         class: Option<usize>,
         seed: u32,
     ) -> Answer<Vec<f32>> {
-        let how: How = how.parse().map_err(|_| {
-            JsError::new(&format!("how: expected mean, mode or sample, got '{how}'"))
-        })?;
+        let how: How = how
+            .parse()
+            .map_err(|_| JsError::new(&format!("how: expected {}, got '{how}'", How::NAMES)))?;
         let rows = checked(self.predictor.model().rows(rows))?;
-        let filled = match how {
-            How::Mean => checked(self.predictor.impute_mean(rows, class))?.mean,
-            How::Mode => checked(self.predictor.impute_mode(rows, class))?,
-            How::Sample => checked(self.predictor.sample_given(rows, class, seed.into()))?,
-        };
-        Ok(Matrix::into_vec(filled))
+        let filled = checked(self.predictor.impute(rows, how, class, seed.into()))?;
+        Ok(filled.into_vec())
     }
 
     /// (count, width): new rows.

@@ -34,34 +34,6 @@ use crate::queries::predictor::{Pass, Predictor};
 use crate::structure::{OUTSIDE, Tree};
 use rayon::prelude::*;
 
-/// What holes are filled with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// The mean given what is observed; for a category, the most probable one.
-    Mean,
-    /// The value in the most likely assignment of hidden variables and missing values together.
-    Mode,
-    /// A sample given what is observed.
-    Sample,
-}
-
-impl std::str::FromStr for How {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "mean" => Ok(Self::Mean),
-            "mode" => Ok(Self::Mode),
-            "sample" => Ok(Self::Sample),
-            _ => Err(Error::Setting {
-                name: "how",
-                expected: "mean, mode or sample",
-                got: name.into(),
-            }),
-        }
-    }
-}
-
 /// Rows with their holes filled; both (n, width), in the units of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputed {

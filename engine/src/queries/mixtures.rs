@@ -29,7 +29,7 @@ use crate::matrix::{Matrix, Rows};
 use crate::model::Scaling;
 use crate::model::column_range::Moments;
 use crate::queries::impute::Flows;
-use crate::queries::predictor::{Columns, Predictor};
+use crate::queries::predictor::Predictor;
 use crate::random::Stream;
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
@@ -73,6 +73,13 @@ struct Place {
     tree: usize,
     position: usize,
     coordinate: usize,
+}
+
+/// What the distributions of a column have in common: all but the weights.
+pub(super) struct Parts {
+    places: Vec<Place>,
+    pub(super) normals: Vec<Normal>,
+    bend: Option<Bend>,
 }
 
 impl Mixtures {
@@ -243,9 +250,8 @@ impl Predictor {
         self.check_rows(rows)?;
         self.check_class(class)?;
         self.check_real(column)?;
-        let places = self.places_of(column);
-        let normals = self.normals_of(&places, column);
-        let (width, stride) = (rows.width(), normals.len());
+        let parts = self.parts_of(column);
+        let (width, stride) = (rows.width(), parts.normals.len());
         let mut weights = vec![0.0; rows.len() * stride];
         let piece = self.piece();
         let pieces = rows.as_slice().chunks(piece * width);
@@ -256,10 +262,19 @@ impl Predictor {
                 .for_each(|row| row[column] = f32::NAN);
             let flows = self.flows(&without, class)?;
             let by_row = out.par_chunks_mut(stride).enumerate();
-            by_row.for_each_init(Vec::new, |flow, (b, to)| {
-                weigh(&flows, &places, b, flow, to)
-            });
+            by_row.for_each_init(Vec::new, |flow, (b, to)| parts.weigh(&flows, b, flow, to));
         }
+        Ok(Mixtures {
+            weights: Matrix::new(weights, stride),
+            normals: parts.normals,
+            bend: parts.bend,
+        })
+    }
+
+    /// What the distributions of a column of real numbers are made of.
+    pub(super) fn parts_of(&self, column: usize) -> Parts {
+        let places = self.places_of(column);
+        let normals = self.normals_of(&places, column);
         let scaling = &self.model.scaling;
         let moments = |normal: &Normal| scaling.moments(column, normal.mean, normal.sigma);
         let bend = scaling.is_bent(column).then(|| Bend {
@@ -267,54 +282,14 @@ impl Predictor {
             column,
             moments: normals.iter().map(moments).collect(),
         });
-        Ok(Mixtures {
+        Parts {
+            places,
             normals,
             bend,
-            weights: Matrix::new(weights, stride),
-        })
-    }
-
-    /// Fills holes with quantiles given what is observed, a table for each of these probabilities; 0.5 is the median. A
-    /// category has no quantiles: it is the most probable one.
-    pub fn impute_quantiles(
-        &mut self,
-        rows: Rows<'_>,
-        probabilities: &[f64],
-        class: Option<usize>,
-    ) -> Result<Vec<Matrix<f32>>> {
-        let width = rows.width();
-        let mut filled = self.impute_mean(rows, class)?.mean.into_vec();
-        self.columns.round_bernoullis(rows.as_slice(), &mut filled);
-        let mut all = vec![filled; probabilities.len()];
-        for column in 0..width {
-            let holes: Vec<usize> = (0..rows.len())
-                .filter(|&row| rows.row(row)[column].is_nan())
-                .collect();
-            if holes.is_empty() || self.check_real(column).is_err() {
-                continue;
-            }
-            let asked: Vec<f32> = holes
-                .iter()
-                .flat_map(|&row| rows.row(row))
-                .copied()
-                .collect();
-            let mixtures = self.mixtures(Rows::new(&asked, width)?, column, class)?;
-            let quantiles = mixtures.map(probabilities.len(), |_, mixture, to| {
-                let numbers = to.iter_mut().zip(probabilities);
-                numbers.for_each(|(to, &p)| *to = mixture.quantile(p));
-            });
-            for (i, &row) in holes.iter().enumerate() {
-                let tables = all.iter_mut().zip(quantiles.row(i));
-                tables.for_each(|(table, &x)| table[row * width + column] = x as f32);
-            }
         }
-        Ok(all
-            .into_iter()
-            .map(|table| Matrix::new(table, width))
-            .collect())
     }
 
-    fn check_real(&self, column: usize) -> Result<()> {
+    pub(super) fn check_real(&self, column: usize) -> Result<()> {
         match self.columns.kinds.get(column) {
             Some(Kind::Gaussian) => Ok(()),
             Some(_) => Err(Error::shape(
@@ -368,31 +343,30 @@ impl Predictor {
     }
 }
 
-impl Columns {
-    /// Missing zeros and ones: from their probabilities to the more probable one.
-    fn round_bernoullis(&self, rows: &[f32], filled: &mut [f32]) {
-        let kinds = self.kinds.iter().cycle();
-        for ((x, filled), kind) in rows.iter().zip(filled).zip(kinds) {
-            if x.is_nan() && *kind == Kind::Bernoulli {
-                *filled = filled.round();
-            }
+impl Parts {
+    /// The weights of all normals in row b, which sum to one unless all are zero. `flow` is scratch.
+    pub(super) fn weigh(&self, flows: &Flows<'_>, b: usize, flow: &mut Vec<f64>, to: &mut [f64]) {
+        let mut rest = &mut *to;
+        for place in &self.places {
+            flows.of(place.tree, place.position, b, flow);
+            let (own, others) = rest.split_at_mut(flow.len());
+            own.copy_from_slice(flow);
+            rest = others;
+        }
+        let total: f64 = to.iter().sum();
+        if total > 0.0 {
+            to.iter_mut().for_each(|weight| *weight /= total);
+        } else {
+            to.fill(0.0);
         }
     }
-}
 
-/// The weights of all normals in row b, which sum to one unless all are zero. `flow` is scratch.
-fn weigh(flows: &Flows<'_>, places: &[Place], b: usize, flow: &mut Vec<f64>, to: &mut [f64]) {
-    let mut rest = &mut *to;
-    for place in places {
-        flows.of(place.tree, place.position, b, flow);
-        let (own, others) = rest.split_at_mut(flow.len());
-        own.copy_from_slice(flow);
-        rest = others;
-    }
-    let total: f64 = to.iter().sum();
-    if total > 0.0 {
-        to.iter_mut().for_each(|weight| *weight /= total);
-    } else {
-        to.fill(0.0);
+    /// The distribution that has these weights, (normals).
+    pub(super) fn mixture<'a>(&'a self, weights: &'a [f64]) -> Mixture<'a> {
+        Mixture {
+            normals: &self.normals,
+            bend: self.bend.as_ref(),
+            weights,
+        }
     }
 }

@@ -11,13 +11,16 @@ mod beliefs;
 mod bent_moments;
 mod impute;
 mod mixtures;
+mod quantiles;
 mod most_likely;
 mod sample;
+mod fill;
 mod explain;
 
 pub use ensemble::{Ensemble, predict_together};
 pub use explain::{Neuron, View};
-pub use impute::{How, Imputed};
+pub use fill::How;
+pub use impute::Imputed;
 pub use mixtures::{Mixture, Mixtures, Normal};
 pub use predictor::{Predictor, shifts};
 pub use sample::Samples;

@@ -1,6 +1,6 @@
 //! Bodies of requests as they arrive: whole, or piece by piece for a thread that reads rows; never too large or too slow.
 
-use crate::bodies::arrivals::{Arrivals, BodyKind};
+use crate::bodies::arrivals::{Arrival, Arrivals, BodyKind};
 use crate::limits::Limits;
 use crate::problem::Problem;
 use axum::body::{Body, Bytes};
@@ -18,10 +18,10 @@ const MAX_DRAINED: usize = 64 << 20;
 /// A whole body, if it is not too large and comes in time.
 pub async fn whole(
     headers: &HeaderMap,
-    body: Body,
+    mut body: Body,
     limits: &Limits,
     arrivals: &Arrivals,
-) -> Result<Bytes, Problem> {
+) -> Result<Vec<u8>, Problem> {
     let most = limits.body();
     let large = || {
         Problem::large(format!(
@@ -36,17 +36,43 @@ pub async fn whole(
         return Err(large());
     }
     let arrival = arrivals.begin(BodyKind::Whole);
-    let in_time = tokio::time::timeout(limits.pause(), axum::body::to_bytes(body, most));
-    let read = tokio::select! {
-        read = in_time => read,
+    let reading = async {
+        let mut bytes = Vec::new();
+        while let Some(piece) = next_piece(&mut body, &arrival).await? {
+            if bytes.len() + piece.len() > most {
+                return Err(large());
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    };
+    in_time(limits.pause(), reading).await
+}
+
+/// What `reading` gives, if it comes in time.
+async fn in_time<T>(
+    limit: Duration,
+    reading: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    tokio::time::timeout(limit, reading)
+        .await
+        .unwrap_or_else(|_| Err(slow(limit)))
+}
+
+/// The next piece of a body, none at its end; another request may need its place first.
+async fn next_piece(body: &mut Body, arrival: &Arrival<'_>) -> Result<Option<Bytes>, Problem> {
+    arrival.waits();
+    let frame = tokio::select! {
+        frame = body.frame() => frame,
         () = arrival.gives_way() => return Err(crowded()),
     };
-    match read {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if error.to_string().contains("length limit") => Err(large()),
-        Ok(Err(_)) => Err(Problem::bad("body: it ended before it was complete")),
-        Err(_) => Err(slow(limits.pause())),
-    }
+    let Some(frame) = frame else {
+        return Ok(None);
+    };
+    let frame = frame.map_err(|_| Problem::bad("body: it ended before it was complete"))?;
+    let data = frame.into_data().unwrap_or_default(); // trailers are no data
+    arrival.came(data.len());
+    Ok(Some(data))
 }
 
 fn slow(limit: Duration) -> Problem {
@@ -68,25 +94,10 @@ pub async fn pump(
 ) -> Result<(), Problem> {
     let arrival = arrivals.begin(BodyKind::Stream);
     let (start, mut total) = (Instant::now(), 0);
-    loop {
-        let in_time = tokio::time::timeout(limits.pause(), body.frame());
-        let read = tokio::select! {
-            read = in_time => read,
-            () = arrival.gives_way() => return Err(crowded()),
-        };
-        arrival.goes_on();
-        let frame = match read {
-            Err(_) => return Err(slow(limits.pause())),
-            Ok(None) => return Ok(()),
-            Ok(Some(Err(_))) => return Err(Problem::bad("body: it ended before it was complete")),
-            Ok(Some(Ok(frame))) => frame,
-        };
+    while let Some(data) = in_time(limits.pause(), next_piece(&mut body, &arrival)).await? {
         if start.elapsed() > limits.whole() {
             return Err(slow(limits.whole()));
         }
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
         total += data.len() as u64;
         if total > limits.stream() {
             let most = limits.stream();
@@ -98,8 +109,8 @@ pub async fn pump(
             drain(body).await; // the thread has found something wrong
             return Ok(());
         }
-        arrival.goes_on(); // it may have been the thread that took its time
     }
+    Ok(())
 }
 
 /// Reads the rest of a body without using it, for a while.

@@ -145,7 +145,7 @@ impl ImputeQuery {
         };
         name.parse().map_err(|_| {
             let name: String = name.chars().take(40).collect();
-            Problem::bad(format!("how: expected mean, mode or sample, got '{name}'"))
+            Problem::bad(format!("how: expected {}, got '{name}'", How::NAMES))
         })
     }
 }

@@ -41,7 +41,7 @@ impl RowsRequest {
     /// Rows of one question: fewer where a row takes long, so that nobody waits long behind it.
     pub fn rows_at_once(&self) -> usize {
         match self.asked.how {
-            How::Mode => BATCH / 8,
+            How::Median | How::Mode => BATCH / 8,
             _ => BATCH / (1 + self.asked.parts.draws),
         }
     }

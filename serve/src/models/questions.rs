@@ -53,7 +53,7 @@ impl Question {
                 | Self::Number { .. }
                 | Self::Probabilities { .. }
                 | Self::Fill {
-                    how: How::Mean | How::Mode,
+                    how: How::Mean | How::Median | How::Mode,
                     ..
                 }
         )
@@ -88,11 +88,10 @@ pub fn answer(
         Question::Score => score(predictor, rows)?,
         Question::Fill { how, class, seed } => match how {
             How::Mean => fill_with_mean(predictor, rows, *class)?,
-            How::Mode => Answer::Filled(predictor.impute_mode(rows, *class)?.into_vec(), None),
-            How::Sample => {
-                let samples = predictor.sample_given(rows, *class, *seed)?;
-                Answer::Filled(samples.into_vec(), None)
-            }
+            how => Answer::Filled(
+                predictor.impute(rows, *how, *class, *seed)?.into_vec(),
+                None,
+            ),
         },
         Question::Number { column } => number(predictor, rows, *column)?,
         Question::Probabilities { class } => probabilities(predictor, rows, *class)?,

@@ -1,5 +1,7 @@
-//! `sumout impute`: fills holes with their exact mean, the mode, or a sample, for any number of
+//! `sumout impute`: fills holes with their exact mean or median, the mode, or a sample, for any number of
 //! rows.
+
+mod output;
 
 use crate::options::device::DeviceArgs;
 use crate::options::input::{Drawn, Input};
@@ -7,29 +9,44 @@ use crate::options::open_model::OpenModel;
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use clap::ValueEnum;
+use output::{Filled, FilledOutput, OutputPaths};
 use std::path::PathBuf;
 use sumout::Predictor;
+use sumout::queries::How;
 use sumout::random::seed_at;
 use sumout::structure::Kind;
 use sumout_data::atomic_file::check_apart;
-use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::layout::{Chunk, ColumnKind, Keep, Layout};
-use sumout_data::output::{Output, OutputFormat, fields_of, probability_name};
+use sumout_data::layout::{Chunk, Keep};
+use sumout_data::output::OutputFormat;
 
 /// What holes are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FillWith {
     /// The mean, given the observed values; for a category, the most probable one
     Mean,
+    /// The median, given the observed values: the number with the least expected absolute error; for a category, the
+    /// most probable one
+    Median,
     /// The value in the most likely assignment of hidden variables and missing values together
     Mode,
     /// A random sample, given the observed values
     Sample,
 }
 
+impl From<FillWith> for How {
+    fn from(how: FillWith) -> Self {
+        match how {
+            FillWith::Mean => Self::Mean,
+            FillWith::Median => Self::Median,
+            FillWith::Mode => Self::Mode,
+            FillWith::Sample => Self::Sample,
+        }
+    }
+}
+
 /// Fill in missing values, given the observed ones
 ///
-/// All three ways are exact. The mode is that of the missing values and the hidden variables
+/// All ways are exact. The mode is that of the missing values and the hidden variables
 /// together, not of the missing values alone. Only columns that the model knows are filled in. All
 /// other cells and columns stay as they were written, in their order. In a column of whole
 /// numbers, the mean may be a decimal number. The target is not filled in: use
@@ -92,7 +109,12 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         args.input.open_unlabelled(predictor.model(), keep)?
     };
-    let mut out = FilledOutput::create(args, format, &rows.layout)?;
+    let paths = OutputPaths {
+        out: &args.out.out,
+        variance: args.variance.as_deref(),
+        probabilities: args.probabilities.as_deref(),
+    };
+    let mut out = FilledOutput::create(&paths, format, &rows.layout)?;
     for chunk in rows {
         let chunk = chunk?;
         let filled = if args.given_labels {
@@ -124,157 +146,6 @@ fn check_side_files(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The output, and the files of variances and probabilities if there are any.
-struct FilledOutput {
-    layout: Layout,
-    cells: Vec<Cell>,
-    out: Output,
-    variances: Option<Output>,
-    probabilities: Option<Output>,
-}
-
-impl FilledOutput {
-    fn create(args: &Args, format: OutputFormat, layout: &Layout) -> Result<Self> {
-        let create = |path: &Option<String>, fields: fn(&Layout) -> Vec<Field>| {
-            path.as_ref()
-                .map(|path| create_side_file(path, fields(layout)))
-        };
-        let variances = create(&args.variance, variance_fields).transpose()?;
-        let probabilities = create(&args.probabilities, probability_fields).transpose()?;
-        let cells = cells_of(layout);
-        let fields = cells.iter().map(|cell| cell.field.clone()).collect();
-        Ok(Self {
-            layout: layout.clone(),
-            out: Output::create(&args.out.out, format, fields, layout.image())?,
-            cells,
-            variances,
-            probabilities,
-        })
-    }
-
-    fn write(&mut self, chunk: &Chunk, filled: &Filled) -> Result<()> {
-        let (width, kept) = (self.layout.width, self.layout.kept.len());
-        for (row, numbers) in filled.values.chunks_exact(width).enumerate() {
-            let kept = &chunk.kept[row * kept..][..kept];
-            let value = |cell: &Cell| cell_value(&cell.source, numbers, kept, &self.layout);
-            let values: Vec<Value<'_>> = self.cells.iter().map(value).collect();
-            self.out.row(&values)?;
-        }
-        if let Some(out) = &mut self.variances {
-            out.numbers(&filled.variances)?;
-        }
-        if let Some(out) = &mut self.probabilities {
-            out.numbers(&filled.probabilities)?;
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<()> {
-        self.variances.map_or(Ok(()), Output::finish)?;
-        self.probabilities.map_or(Ok(()), Output::finish)?;
-        Ok(self.out.finish()?)
-    }
-}
-
-/// A file of numbers about the cells that were filled in; empty where nothing was.
-fn create_side_file(path: &str, fields: Vec<Field>) -> Result<Output> {
-    Ok(Output::create(path, OutputFormat::of(path)?, fields, None)?)
-}
-
-/// One number for each number of a row.
-fn variance_fields(layout: &Layout) -> Vec<Field> {
-    let number = |field: Field| Field::new(field.name, FieldKind::Single);
-    fields_of(layout).into_iter().map(number).collect()
-}
-
-/// One number for each category of each column.
-fn probability_fields(layout: &Layout) -> Vec<Field> {
-    let mut fields = Vec::new();
-    for column in &layout.columns {
-        if let ColumnKind::Categorical(names) = &column.kind {
-            let names = names
-                .iter()
-                .map(|name| probability_name(&column.name, name));
-            fields.extend(names.map(|name| Field::new(name, FieldKind::Single)));
-        }
-    }
-    fields
-}
-
-/// A column of the output.
-struct Cell {
-    field: Field,
-    source: Source,
-}
-
-/// Where a cell of the output comes from.
-enum Source {
-    /// A number of the row.
-    Number(usize),
-    /// A column of the input; its holes are filled if the model knows it.
-    Kept(usize),
-}
-
-/// The columns of the output: those of the input in their order, then others that the model knows.
-fn cells_of(layout: &Layout) -> Vec<Cell> {
-    let known = fields_of(layout);
-    let mut cells = Vec::new();
-    for (at, kept) in layout.kept.iter().enumerate() {
-        let kind = match kept.column {
-            Some(column) => with_more_digits(known[column].kind.clone()),
-            None => kept.field.kind.clone(),
-        };
-        cells.push(Cell {
-            field: Field::new(&kept.field.name, kind),
-            source: Source::Kept(at),
-        });
-    }
-    for (column, field) in known.into_iter().enumerate() {
-        if !layout.kept.iter().any(|kept| kept.column == Some(column)) {
-            cells.push(Cell {
-                field,
-                source: Source::Number(column),
-            });
-        }
-    }
-    cells
-}
-
-/// A number that was written in decimals can have more digits than 32 bits hold.
-fn with_more_digits(kind: FieldKind) -> FieldKind {
-    match kind {
-        FieldKind::Single => FieldKind::Double,
-        other => other,
-    }
-}
-
-fn cell_value<'a>(
-    source: &Source,
-    numbers: &[f32],
-    kept: &'a [Written],
-    layout: &Layout,
-) -> Value<'a> {
-    match *source {
-        Source::Number(column) => Value::Single(numbers[column]),
-        Source::Kept(at) => match (&kept[at], layout.kept[at].column) {
-            (Written::Missing, Some(column)) => Value::Double(in_decimals(numbers[column])),
-            (written, _) => written.value(),
-        },
-    }
-}
-
-/// A number of 32 bits with the digits that tell it from others, as the service writes it, without the noise behind them.
-fn in_decimals(number: f32) -> f64 {
-    number.to_string().parse().unwrap_or(number.into())
-}
-
-/// Rows without holes, and what is known of each cell that was filled in, NaN for the rest.
-struct Filled {
-    values: Vec<f32>,        // (n, width)
-    variances: Vec<f32>,     // (n, width)
-    probabilities: Vec<f32>, // (n, categories of all columns)
-}
-
 fn fill(
     args: &Args,
     predictor: &mut Predictor,
@@ -293,11 +164,8 @@ fn fill(
         Vec::new()
     };
     let rows = predictor.model().rows(rows)?;
-    let values = match args.how {
-        FillWith::Mean => predictor.impute_mean(rows, class)?.mean,
-        FillWith::Mode => predictor.impute_mode(rows, class)?,
-        FillWith::Sample => predictor.sample_given(rows, class, seed_at(args.out.seed, first))?,
-    };
+    let seed = seed_at(args.out.seed, first);
+    let values = predictor.impute(rows, args.how.into(), class, seed)?;
     Ok(Filled {
         values: values.into_vec(),
         variances,
