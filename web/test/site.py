@@ -187,6 +187,7 @@ def tables_have_the_same_answers(site):
     options = "deviation=true&classes=true&probabilities=true"
     same_answer(site, "/v1/predict?model=flowers", rows)
     same_answer(site, f"/v1/impute?model=flowers&{options}", rows)
+    same_answer(site, "/v1/impute?model=flowers&how=median", rows)
     same_answer(site, "/v1/impute?model=flowers&how=mode", rows)
     same_answer(site, "/v1/impute?model=flowers&how=sample&seed=3", rows[:40])
     same_answer(site, "/v1/sample?model=flowers&class=rose&count=20&seed=5")
