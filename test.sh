@@ -96,8 +96,8 @@ PATH="$tools/bin:$PATH" step web/build.sh "$work/web" "$work/digits.sumout"
 scripts python3 web/test/site.py "$work/web"
 
 # The Python package as a wheel for any Linux: built once, by a compiler that PyPI has too, and installed where there is none.
-environment build "maturin>=1.9,<2" ziglang==0.15.2
-step "$work/build/bin/maturin" build --quiet --release --zig --locked --manifest-path python/Cargo.toml --out "$work/wheels"
+environment build maturin==1.16.0 ziglang==0.17.0
+PATH="$work/build/bin:$PATH" step maturin build --quiet --release --zig --locked --manifest-path python/Cargo.toml --out "$work/wheels"
 environment python
 PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test]"
 tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
