@@ -5,6 +5,7 @@ BUILT is what web/build.sh made; screenshots go to FOLDER.
 """
 
 import functools
+import gzip
 import http.server
 import json
 import math
@@ -294,10 +295,26 @@ def a_visitor_brings_a_model_and_a_table(site):
         b.screenshot(os.path.join(site.folder, "site-fill.png"))
 
 
+def it_fits_a_phone_in_light_and_dark(site):
+    for dark in (False, True):
+        browser = Browser(390, 844, dark, mobile=True)
+        try:
+            browser.open(f"{site.base}/site/index.html")
+            browser.wait("an answer", "return document.body.dataset.answers > 0")
+            excess = browser.run(
+                "const { scrollWidth, clientWidth } = document.documentElement;"
+                "return scrollWidth - clientWidth"
+            )
+            assert excess <= 0, f"{excess} pixels too wide"
+            if site.folder:
+                name = f"site-phone-{'dark' if dark else 'light'}.png"
+                browser.screenshot(os.path.join(site.folder, name))
+        finally:
+            browser.close()
+
+
 def it_is_small(site):
     wasm = os.path.join(site.built, "site", "sumout_web_bg.wasm")
-    import gzip
-
     with open(wasm, "rb") as file:
         compressed = len(gzip.compress(file.read()))
     model = os.path.getsize(os.path.join(site.built, "site", "digits.sumout"))
@@ -314,6 +331,7 @@ TESTS = [
     the_package_answers,
     a_visitor_rubs_out_pixels,
     a_visitor_brings_a_model_and_a_table,
+    it_fits_a_phone_in_light_and_dark,
     it_is_small,
 ]
 
