@@ -4,6 +4,7 @@ pub(crate) mod column_range;
 pub(crate) mod curve;
 mod scaling;
 pub(crate) mod tensor_file;
+pub(crate) mod logits_tensor;
 pub(crate) mod check;
 pub(crate) mod model_file;
 mod target;

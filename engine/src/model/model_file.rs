@@ -28,9 +28,9 @@
 
 use crate::error::{Error, Result};
 use crate::layers::leaf::{Coordinate, Family, values_of};
-use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::model::check::check;
+use crate::model::logits_tensor::{Logits, logits_in_rows, mixing_from};
 use crate::model::tensor_file::{self, Tensor, Tensors, wrong};
 use crate::model::{About, ColumnRange, Curve, Model, Scaling};
 use crate::structure::{Kind, Structure, Tree};
@@ -85,13 +85,6 @@ struct AnyVersion {
 /// A `null` that is there is not the same as nothing.
 fn present<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Option<Value>, D::Error> {
     Value::deserialize(source).map(Some)
-}
-
-/// How many bits the logits of mixing weights have.
-#[derive(Clone, Copy)]
-enum Logits {
-    Single,
-    Half,
 }
 
 /// The file of a model.
@@ -255,24 +248,6 @@ fn read_curves(tensors: &mut Tensors<'_>, knots: &[usize]) -> Result<Vec<Curve>>
     Ok(knots.iter().map(curve).collect())
 }
 
-/// (matrices, C, A), without the padding of panels.
-///
-/// Half precision has 11 bits, so the largest logit of a row, which counts most, is moved to 0: the weights stay the same.
-fn logits_in_rows(shape: &[usize], mixing: &Mixing, bits: Logits) -> Tensor {
-    let rows = (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c)));
-    let row = |(matrix, c)| (0..mixing.columns).map(move |a| mixing.logit(matrix, c, a));
-    match bits {
-        Logits::Single => Tensor::floats(shape, rows.flat_map(row)),
-        Logits::Half => Tensor::halves(
-            shape,
-            rows.flat_map(|at| {
-                let top = row(at).fold(f32::NEG_INFINITY, f32::max);
-                row(at).map(move |logit| logit - top)
-            }),
-        ),
-    }
-}
-
 /// The leaves of a tree stacked, family after family and coordinate after coordinate, each (rows, M).
 fn leaf_rows(tree: &TreeWeights) -> [(&'static str, Vec<f32>); 3] {
     let (mut means, mut log_sigmas, mut tables) = (Vec::new(), Vec::new(), Vec::new());
@@ -357,13 +332,6 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
         return Err(wrong("its checksum is another one: the file is damaged"));
     }
     Ok((model, state, tensors))
-}
-
-fn mixing_from(logits: Vec<f32>, [matrices, rows, columns]: [usize; 3]) -> Mixing {
-    let mut logits = logits.into_iter();
-    Mixing::from_logits(matrices, rows, columns, |_, _, _| {
-        logits.next().unwrap_or(f32::NAN)
-    })
 }
 
 fn read_tree(tensors: &mut Tensors<'_>, t: usize, tree: &Tree) -> Result<TreeWeights> {
