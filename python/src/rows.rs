@@ -24,19 +24,19 @@ pub fn distinct_rows<'py>(
     Ok((places.into_pyarray(py), sums.into_pyarray(py)))
 }
 
+/// Bits by which numbers are compared: all NaNs are one hole, and −0 is 0.
+fn comparable(x: &f32) -> u32 {
+    if x.is_nan() {
+        u32::MAX
+    } else {
+        (x + 0.0).to_bits()
+    }
+}
+
 fn distinct(values: &[f32], width: usize, labels: &[i64], weights: &[f64]) -> (Vec<i64>, Vec<f64>) {
     let content = |&row: &usize| {
         let numbers = values[row * width..(row + 1) * width].iter();
-        // All NaNs are one hole, and −0 is 0.
-        numbers
-            .map(|&x| {
-                if x.is_nan() {
-                    u32::MAX
-                } else {
-                    (x + 0.0).to_bits()
-                }
-            })
-            .chain([labels[row] as u32])
+        numbers.map(comparable).chain([labels[row] as u32])
     };
     let mut rows: Vec<usize> = (0..labels.len())
         .filter(|&row| weights[row] > 0.0)

@@ -180,13 +180,9 @@ fn learn(
     (device, pool): (Device, &ThreadPool),
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<sumout::Model> {
-    let report = |py: Python<'_>, progress: &FitProgress| -> PyResult<()> {
+    let report = |py: Python<'_>, progress: &FitProgress| {
         py.check_signals()?;
-        let at = (progress.step, progress.steps, progress.objective);
-        let called = on_progress
-            .as_ref()
-            .map(|on_progress| on_progress.call1(py, at));
-        called.transpose().map(drop)
+        tell(py, on_progress.as_ref(), progress)
     };
     while !fitting.is_done() {
         let fitting = &mut fitting;
@@ -206,18 +202,31 @@ fn learn(
         .map_err(exception)
 }
 
+/// Calls what the caller wants to be called.
+fn tell(py: Python<'_>, on_progress: Option<&Py<PyAny>>, progress: &FitProgress) -> PyResult<()> {
+    let at = (progress.step, progress.steps, progress.objective);
+    match on_progress {
+        Some(on_progress) => on_progress.call1(py, at).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Steps for a moment; how far they came.
 fn some_steps(fitting: &mut Fitting<'_>) -> sumout::Result<Option<FitProgress>> {
     let (started, mut last) = (Instant::now(), None);
     fitting.run_part_with(|progress| {
         last = Some(*progress);
-        if started.elapsed() > PATIENCE {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        go_on_if(started.elapsed() <= PATIENCE)
     })?;
     Ok(last)
+}
+
+fn go_on_if(condition: bool) -> ControlFlow<()> {
+    if condition {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
+    }
 }
 
 /// A whole part on a GPU, which is given the data once; signals are for this thread, so it is not one of the pool.
@@ -234,11 +243,7 @@ fn part_on_gpu(
                 outcome = Python::attach(|py| report(py, progress));
                 reported = Instant::now();
             }
-            if outcome.is_ok() {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
+            go_on_if(outcome.is_ok())
         })
     });
     outcome?;

@@ -267,6 +267,17 @@ def as_list(cells: Any) -> list:
     return cells.to_list() if isinstance(cells, nw.Series) else cells.tolist()
 
 
+def as_hashable_list(cells: Any) -> list:
+    """Raises if a cell is a list, for example, which cannot be a category."""
+    values = as_list(cells)
+    try:
+        set(values)
+    except TypeError as error:
+        place = f"column {cells.name!r}" if isinstance(cells, nw.Series) else "a column"
+        raise TypeError(f"{place}: expected numbers, dates or categories: {error}") from None
+    return values
+
+
 def as_floats(cells: Any) -> np.ndarray:
     """Numbers of a frame as float64, NaN for what is missing; of an array as they are."""
     if not isinstance(cells, nw.Series):
@@ -315,7 +326,7 @@ def expected_categories(known: np.ndarray) -> str:
 
 def distinct(cells: Any) -> np.ndarray:
     """The categories of a column, sorted; an array of numbers if all are numbers."""
-    values = {value for value in as_list(cells) if not is_hole(value)}
+    values = {value for value in as_hashable_list(cells) if not is_hole(value)}
     values |= set(declared_categories(cells))
     if values and values <= {0, 1}:  # booleans too: the other value is possible, seen or not
         values |= {type(value)(other) for value in values for other in (0, 1)}
@@ -334,7 +345,7 @@ def category_codes(cells: Any, known: np.ndarray) -> list[float]:
     for value in known:
         if isinstance(value, (bool, np.bool_)):  # 0 and 1 mean False and True
             index_of[str(int(value))] = index_of[name_of(value)]
-    values = as_list(cells)
+    values = as_hashable_list(cells)
     codes = {
         value: np.nan if is_hole(value) else index_of.get(name_of(value), np.nan)
         for value in set(values)

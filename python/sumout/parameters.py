@@ -151,7 +151,7 @@ class Parameters(BaseEstimator):
 
 
 def with_shared_entries(estimator: Estimator) -> Estimator:
-    """Completes the docstring of an estimator, so that `help` shows all parameters and attributes."""
+    """Completes the docstring of an estimator, so that `help` shows all that it has."""
     if estimator.__doc__ and Parameters.__doc__:  # python -OO has none
         _, parameters, attributes = cleandoc(Parameters.__doc__).split("----------\n")
         text = cleandoc(estimator.__doc__)

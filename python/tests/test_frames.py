@@ -145,8 +145,9 @@ def test_arrays_of_dates_are_days():
 
 def test_columns_that_cannot_be_numbers_are_named():
     rows = pl.DataFrame({"x": [1.0, 2.0], "list": [[1], [2]]})
-    with pytest.raises(TypeError, match="column 'list': expected numbers, dates or categories"):
-        TMMDensity().fit(rows)
+    for frame in (rows, rows.to_pandas().map(lambda x: x if np.isscalar(x) else list(x))):
+        with pytest.raises(TypeError, match="column 'list': expected numbers, dates or categories"):
+            TMMDensity().fit(frame)
     mixed = np.array([[1, pd.Timestamp("2024-01-01")]] * 5, dtype=object)
     with pytest.raises(TypeError, match="column 1: expected numbers"):
         TMMDensity().fit(mixed)

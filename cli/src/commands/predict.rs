@@ -145,19 +145,15 @@ impl Question {
 
 /// Class, posterior and log-likelihood of every row.
 fn class_cells(scores: &Scores) -> Vec<Vec<Value<'static>>> {
-    let cells = |(row, class): (usize, usize)| {
+    let mut rows = Vec::new();
+    for (row, class) in scores.classes().into_iter().enumerate() {
         let mut cells = vec![Value::Whole(class as i64)];
         let posterior = scores.posterior.row(row).iter();
         cells.extend(posterior.map(|&p| Value::Double(p)));
         cells.push(Value::Double(scores.log_marginal[row]));
-        cells
-    };
-    scores
-        .classes()
-        .into_iter()
-        .enumerate()
-        .map(cells)
-        .collect()
+        rows.push(cells);
+    }
+    rows
 }
 
 /// Columns that are kept, the name of a row's file, then the answers. An answer whose name is taken gets "predicted_"

@@ -175,12 +175,10 @@ impl Input {
             return Err(user_error(message));
         }
         say_ignored(&rows.layout);
-        Ok(each_chunk(rows, |chunk| {
+        Ok(each_chunk(rows, |mut chunk| {
             warn_of(&chunk);
-            Ok(Chunk {
-                labels: None,
-                ..chunk
-            })
+            chunk.labels = None;
+            Ok(chunk)
         }))
     }
 
@@ -208,27 +206,21 @@ impl Input {
     }
 
     /// Adds the labels of the other file, if there is one.
-    pub fn with_labels(&self, mut rows: RowStream) -> Result<RowStream> {
+    pub fn with_labels(&self, rows: RowStream) -> Result<RowStream> {
         let Some(path) = &self.labels else {
             return Ok(rows);
         };
         let mut layout = rows.layout.clone();
         let (labels, names) = self.read_labels(path, &layout.classes)?;
         layout.classes = names;
-        let (path, mut seen) = (path.clone(), 0);
-        Ok(RowStream::new(rows.name.clone(), layout, move || {
-            let next = rows.next().transpose()?;
-            let width = rows.layout.width;
-            let count = next.as_ref().map_or(0, |chunk| chunk.values.len() / width);
-            check_count(labels.len(), seen + count, next.is_none())
-                .map_err(|error| error.in_file(&path))?;
-            let mine = labels[seen..seen + count].to_vec();
-            seen += count;
-            Ok(next.map(|chunk| Chunk {
-                labels: Some(mine),
-                ..chunk
-            }))
-        }))
+        let name = rows.name.clone();
+        let mut labelled = LabelledRows {
+            rows,
+            labels,
+            path: path.clone(),
+            seen: 0,
+        };
+        Ok(RowStream::new(name, layout, move || labelled.next()))
     }
 
     /// The labels of a file of one column, and the names of the classes; −1 is missing.
@@ -266,6 +258,31 @@ impl Input {
         let labels = table.values.iter().enumerate().map(label);
         let labels = labels.collect::<sumout_data::Result<_>>()?;
         Ok((labels, names.to_vec()))
+    }
+}
+
+/// Rows whose labels are in another file.
+struct LabelledRows {
+    rows: RowStream,
+    labels: Vec<i64>,
+    path: String, // of the labels
+    seen: usize,
+}
+
+impl LabelledRows {
+    /// The next chunk, with its labels.
+    fn next(&mut self) -> sumout_data::Result<Option<Chunk>> {
+        let next = self.rows.next().transpose()?;
+        let width = self.rows.layout.width;
+        let count = next.as_ref().map_or(0, |chunk| chunk.values.len() / width);
+        check_count(self.labels.len(), self.seen + count, next.is_none())
+            .map_err(|error| error.in_file(&self.path))?;
+        let mine = self.labels[self.seen..self.seen + count].to_vec();
+        self.seen += count;
+        Ok(next.map(|chunk| Chunk {
+            labels: Some(mine),
+            ..chunk
+        }))
     }
 }
 

@@ -40,12 +40,9 @@ pub fn printable(text: &str) -> String {
         None => word.to_owned(),
     };
     let text: String = text.split(' ').map(cut).collect::<Vec<_>>().join(" ");
-    let shown = |c: char| {
-        if c.is_control() && c != '\n' {
-            c.escape_default().to_string()
-        } else {
-            c.to_string()
-        }
+    let shown = |c: char| match c {
+        c if c.is_control() && c != '\n' => c.escape_default().to_string(),
+        c => c.to_string(),
     };
     text.chars().map(shown).collect()
 }

@@ -85,11 +85,8 @@ fn untar(mut archive: impl Read, each: &mut EachFile<'_>) -> Result<()> {
             return Ok(());
         }
         let text = |from: usize, to: usize| {
-            let field = header[from..to]
-                .split(|&byte| byte == 0)
-                .next()
-                .unwrap_or_default();
-            String::from_utf8_lossy(field).into_owned()
+            let field = header[from..to].split(|&byte| byte == 0).next();
+            String::from_utf8_lossy(field.unwrap_or_default()).into_owned()
         };
         let size = u64::from_str_radix(text(124, 136).trim(), 8);
         let size = size.map_err(|_| damaged("odd size"))?;

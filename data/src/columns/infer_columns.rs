@@ -126,6 +126,20 @@ impl Seen {
         }
     }
 
+    /// Notes a cell of any kind.
+    fn read(
+        &mut self,
+        place: Place<'_>,
+        cell: Cell<'_>,
+        reading: &Reading,
+        missing: &MissingTexts,
+    ) {
+        match missing.known(cell, reading.default_na) {
+            Cell::Missing => self.note_hole(cell),
+            known => self.note(place.at, known, reading.is_category),
+        }
+    }
+
     /// Notes a cell that is missing.
     fn note_hole(&mut self, written: Cell<'_>) {
         let Cell::Text(text) = written else { return };
@@ -319,12 +333,8 @@ fn read_all(rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<(Vec<Seen>, b
     let missing = MissingTexts::and(wanted.na);
     let mut seen: Vec<Seen> = all.iter().map(|_| Seen::default()).collect();
     let mut note = |place: Place<'_>, cells: &[Cell<'_>], _| {
-        for ((seen, &cell), reading) in seen.iter_mut().zip(cells).zip(&all) {
-            match missing.known(cell, reading.default_na) {
-                Cell::Missing => seen.note_hole(cell),
-                known => seen.note(place.at, known, reading.is_category),
-            }
-        }
+        let columns = seen.iter_mut().zip(cells).zip(&all);
+        columns.for_each(|((seen, &cell), reading)| seen.read(place, cell, reading, &missing));
         Ok(())
     };
     let mut any_rows = false;

@@ -113,21 +113,21 @@ fn numbers(bytes: &[u8], color: ColorType, depth: BitDepth) -> Vec<f32> {
     values
 }
 
+/// Of a colour; a grey is itself.
+fn brightness(&[r, g, b]: &[f32; 3]) -> f32 {
+    if r == g && g == b {
+        r
+    } else {
+        0.299 * r + 0.587 * g + 0.114 * b
+    }
+}
+
 impl Image {
     /// The image with as many channels as a model has: grey is repeated, colour becomes its brightness.
     fn with_channels(self, channels: usize) -> Self {
         let values = match (self.shape.channels, channels) {
             (1, 3) => self.values.iter().flat_map(|&grey| [grey; 3]).collect(),
-            (3, 1) => {
-                let grey = |&[r, g, b]: &[f32; 3]| {
-                    if r == g && g == b {
-                        r
-                    } else {
-                        0.299 * r + 0.587 * g + 0.114 * b
-                    }
-                };
-                self.values.as_chunks().0.iter().map(grey).collect()
-            }
+            (3, 1) => self.values.as_chunks().0.iter().map(brightness).collect(),
             _ => return self,
         };
         Self {

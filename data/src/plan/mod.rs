@@ -369,17 +369,21 @@ impl ColumnTable {
         let names: Vec<String> = (0..table.layout.width)
             .map(|column| table.layout.name(column))
             .collect();
-        let column = |wanted: &String| {
-            let found = names.iter().position(|name| name == wanted);
-            let missing = || {
-                let sentence = format!("groups: expected {}, got '{wanted}'", some_of(&names));
-                Error::new(ErrorKind::MissingColumn, sentence)
-            };
-            found.map(|column| column as u32).ok_or_else(missing)
-        };
+        let column = |wanted: &String| column_in_group(wanted, &names);
         let group = |group: &Vec<String>| group.iter().map(column).collect::<Result<Vec<_>>>();
         plan.groups = Some(groups.iter().map(group).collect::<Result<_>>()?);
         Ok(())
+    }
+}
+
+/// The column that a group names.
+fn column_in_group(wanted: &str, names: &[String]) -> Result<u32> {
+    match names.iter().position(|name| name == wanted) {
+        Some(column) => Ok(column as u32),
+        None => {
+            let sentence = format!("groups: expected {}, got '{wanted}'", some_of(names));
+            Err(Error::new(ErrorKind::MissingColumn, sentence))
+        }
     }
 }
 

@@ -86,10 +86,8 @@ fn outliers(table: &Table) -> Vec<Finding> {
     let (kinds, layout) = (kinds(&table.layout), &table.layout);
     let finding = |column: usize| {
         let value = outlier(seen(table, column).collect())?;
-        Some(Finding::new(
-            layout.name(column),
-            FindingKind::Outlier { value },
-        ))
+        let kind = FindingKind::Outlier { value };
+        Some(Finding::new(layout.name(column), kind))
     };
     let numeric = |&column: &usize| kinds[column] == Kind::Gaussian;
     (0..layout.width)

@@ -121,17 +121,14 @@ pub(crate) fn children_of(
     word: usize,
 ) -> Vec<Child> {
     let start = layer.tasks[node * words + word];
-    let child = |&j: &u32| {
-        let key = j as usize * words + word;
-        Child {
-            mask: layer.mask[key],
-            first: layer.first[key] - start,
-        }
-    };
-    tree.levels[l - 1].children[node]
+    let keys = tree.levels[l - 1].children[node]
         .iter()
-        .map(child)
-        .collect()
+        .map(|&j| j as usize * words + word);
+    let child = |key: usize| Child {
+        mask: layer.mask[key],
+        first: layer.first[key] - start,
+    };
+    keys.map(child).collect()
 }
 
 impl Activations {

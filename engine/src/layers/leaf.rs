@@ -110,11 +110,8 @@ impl Family {
             Coordinate::Discrete { .. } => {
                 let weights = self.probabilities(s, d);
                 let moment = |power| {
-                    weights
-                        .iter()
-                        .enumerate()
-                        .map(|(v, p)| p * (v as f64).powi(power))
-                        .sum()
+                    let values = weights.iter().enumerate();
+                    values.map(|(v, p)| p * (v as f64).powi(power)).sum()
                 };
                 (moment(1), moment(2))
             }

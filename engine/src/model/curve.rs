@@ -141,12 +141,9 @@ impl Curve {
             );
             let share = normal_cdf(to) - normal_cdf(from);
             let edges = normal_density(from) - normal_density(to);
-            let times = |t: f64| {
-                if t.is_finite() {
-                    t * normal_density(t)
-                } else {
-                    0.0
-                }
+            let times = |t: f64| match t.is_finite() {
+                true => t * normal_density(t),
+                false => 0.0,
             };
             first += at * share + by * edges;
             second += at * at * share

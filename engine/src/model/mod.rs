@@ -229,24 +229,20 @@ impl Model {
     /// Where each number of a row goes, and how it is scaled on its way.
     pub(crate) fn columns(&self, shift: (isize, isize)) -> Vec<Column> {
         let kinds = self.structure.row_kinds();
-        let column = |(index, place)| {
+        let mut columns = Vec::with_capacity(kinds.len());
+        for (index, place) in self.structure.placement(shift).into_iter().enumerate() {
             let (offset, scale) = if values_of(kinds[index]).is_none() {
                 self.scaling.of(index)
             } else {
                 (0.0, 1.0)
             };
-            Column {
+            columns.push(Column {
                 place,
                 offset,
                 scale,
-            }
-        };
-        self.structure
-            .placement(shift)
-            .into_iter()
-            .enumerate()
-            .map(column)
-            .collect()
+            });
+        }
+        columns
     }
 }
 

@@ -236,16 +236,16 @@ fn read_curves(tensors: &mut Tensors<'_>, knots: &[usize]) -> Result<Vec<Curve>>
     let all = all.ok_or_else(|| wrong("knots: too many"))?;
     let x = tensors.floats("curves.x", Some(&[all]))?;
     let y = tensors.floats("curves.y", Some(&[all]))?;
-    let mut from = 0;
-    let curve = |&count: &usize| {
+    let (mut from, mut curves) = (0, Vec::new());
+    for count in knots {
         let part = from..from + count;
         from = part.end;
-        Curve {
+        curves.push(Curve {
             x: x[part.clone()].to_vec(),
             y: y[part].to_vec(),
-        }
-    };
-    Ok(knots.iter().map(curve).collect())
+        });
+    }
+    Ok(curves)
 }
 
 /// The leaves of a tree stacked, family after family and coordinate after coordinate, each (rows, M).

@@ -41,12 +41,9 @@ impl Scaling {
     }
 
     pub(super) fn of(&self, column: usize) -> (f32, f32) {
-        let at = |values: &[f32]| {
-            if values.len() == 1 {
-                values[0]
-            } else {
-                values[column]
-            }
+        let at = |values: &[f32]| match values {
+            [all] => *all,
+            values => values[column],
         };
         (at(&self.offset), at(&self.scale))
     }

@@ -158,12 +158,8 @@ impl<'a> Tensors<'a> {
         let header = usize::try_from(length)
             .ok()
             .and_then(|length| rest.split_at_checked(length));
-        let (header, data) = header.ok_or_else(|| {
-            wrong(format!(
-                "a header of {length} bytes in a file of {}",
-                bytes.len()
-            ))
-        })?;
+        let sizes = || format!("a header of {length} bytes in a file of {}", bytes.len());
+        let (header, data) = header.ok_or_else(|| wrong(sizes()))?;
         let mut contents: Contents =
             serde_json::from_slice(header).map_err(|e| wrong(format!("header: {e}")))?;
         let text = contents.metadata.remove(KEY);

@@ -8,27 +8,29 @@ impl Predictor {
     /// Mean and variance of every component in the units of the data, by tree, position and coordinate, for columns with
     /// bounds or a curve. They do not depend on a row, and are computed once.
     pub(super) fn bent_moments(&self) -> &BentMoments {
-        self.bent_moments.get_or_init(|| {
-            let mut all = BentMoments::new();
-            let scaling = &self.model.scaling;
-            for (place, column) in self.places() {
-                let (t, i, s) = place;
-                let family = self.model.structure.trees[t].positions[i].family as usize;
-                let Density::Gaussian { mean, sigma, .. } = &self.leaves[t][family].densities[s]
-                else {
-                    continue;
-                };
-                if scaling.is_bent(column) {
-                    let (offset, factor) = self.units(column);
-                    let pairs = mean.iter().zip(sigma);
-                    let moments = pairs.map(|(mean, sigma)| {
-                        scaling.moments(column, mean * factor + offset, sigma * factor)
-                    });
-                    all.insert(place, moments.collect());
-                }
+        self.bent_moments
+            .get_or_init(|| self.compute_bent_moments())
+    }
+
+    fn compute_bent_moments(&self) -> BentMoments {
+        let mut all = BentMoments::new();
+        let scaling = &self.model.scaling;
+        for (place, column) in self.places() {
+            let (t, i, s) = place;
+            let family = self.model.structure.trees[t].positions[i].family as usize;
+            let Density::Gaussian { mean, sigma, .. } = &self.leaves[t][family].densities[s] else {
+                continue;
+            };
+            if scaling.is_bent(column) {
+                let (offset, factor) = self.units(column);
+                let pairs = mean.iter().zip(sigma);
+                let moments = pairs.map(|(mean, sigma)| {
+                    scaling.moments(column, mean * factor + offset, sigma * factor)
+                });
+                all.insert(place, moments.collect());
             }
-            all
-        })
+        }
+        all
     }
 
     /// Tree, position and coordinate of every column, as often as it stands in a tree.

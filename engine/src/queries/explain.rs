@@ -49,7 +49,6 @@ impl Predictor {
             channel,
         } = neuron;
         let (width, this) = (self.model.structure.width(), &*self);
-        let tree = &this.model.structure.trees[t];
         let from = NodeState {
             layer,
             node,
@@ -72,16 +71,26 @@ impl Predictor {
             .enumerate()
             .for_each_init(Vec::new, |weights, (b, row)| {
                 let mut stream = Stream::new(seed, Purpose::Sampling, 0, b as u32);
-                let mut choose = |of| {
-                    this.weigh(Evidence::Nothing, t, of, weights);
-                    stream.pick(weights.iter().copied())
-                };
-                let states = trace_states(tree, from, &mut choose);
-                this.fill_holes(t, &states, row, |table, s, d| {
-                    table.sample(s, d, &mut stream)
-                });
+                this.sample_below(t, from, &mut stream, weights, row);
             });
         Ok(Matrix::new(rows, width))
+    }
+
+    /// A sample of what is below a node of tree t in one of its states; `weights` is scratch.
+    fn sample_below(
+        &self,
+        t: usize,
+        from: NodeState,
+        stream: &mut Stream,
+        weights: &mut Vec<f64>,
+        row: &mut [f32],
+    ) {
+        let mut choose = |of| {
+            self.weigh(Evidence::Nothing, t, of, weights);
+            stream.pick(weights.iter().copied())
+        };
+        let states = trace_states(&self.model.structure.trees[t], from, &mut choose);
+        self.fill_holes(t, &states, row, |table, s, d| table.sample(s, d, stream));
     }
 
     /// How often each channel of a neuron's node is used when nothing is observed, whatever the neuron's own channel:
@@ -120,18 +129,20 @@ impl Predictor {
     }
 
     fn check_neuron(&self, neuron: Neuron) -> Result<()> {
-        let below = |what: &str, got: usize, count: usize| {
-            let what = format!("neuron's {what}");
-            let expected = format!("a number from 0 to {}", count - 1);
-            let wrong = || Error::shape(what, expected, got);
-            (got < count).then_some(()).ok_or_else(wrong)
-        };
-        below("tree", neuron.tree, self.model.structure.trees.len())?;
+        check_below("tree", neuron.tree, self.model.structure.trees.len())?;
         let tree = &self.model.structure.trees[neuron.tree];
-        below("layer", neuron.layer, tree.levels.len() + 1)?;
-        below("node", neuron.node, tree.nodes(neuron.layer))?;
-        below("channel", neuron.channel, tree.channels(neuron.layer))
+        check_below("layer", neuron.layer, tree.levels.len() + 1)?;
+        check_below("node", neuron.node, tree.nodes(neuron.layer))?;
+        check_below("channel", neuron.channel, tree.channels(neuron.layer))
     }
+}
+
+fn check_below(what: &str, got: usize, count: usize) -> Result<()> {
+    if got < count {
+        return Ok(());
+    }
+    let expected = format!("a number from 0 to {}", count - 1);
+    Err(Error::shape(format!("neuron's {what}"), expected, got))
 }
 
 /// Σ_c p(c) W[c,a] for all a, from the logarithms of the rows of W.

@@ -28,10 +28,11 @@ use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
 use crate::matrix::{Matrix, Rows};
+use crate::model::column_range::ColumnRange;
 use crate::queries::beliefs::{Beliefs, Place, first_values};
 use crate::queries::distinct_rows::DistinctRows;
 use crate::queries::predictor::{Pass, Predictor};
-use crate::structure::{OUTSIDE, Tree};
+use crate::structure::{Kind, OUTSIDE, Tree};
 use rayon::prelude::*;
 
 /// Rows with their holes filled; both (n, width), in the units of the data.
@@ -68,6 +69,16 @@ impl Flows<'_> {
                     .flatten()
                     .map(f64::from),
             ),
+        }
+    }
+
+    /// The same for all positions of tree t, into `to`, (N, M); `flow` is scratch.
+    fn all_of(&self, t: usize, b: usize, flow: &mut Vec<f64>, to: &mut [f32]) {
+        let components = self.predictor.model.structure.trees[t].components;
+        for (i, to) in to.chunks_exact_mut(components).enumerate() {
+            self.of(t, i, b, flow);
+            let both = to.iter_mut().zip(&*flow);
+            both.for_each(|(to, flow)| *to = *flow as f32);
         }
     }
 
@@ -117,6 +128,34 @@ impl Flows<'_> {
     }
 }
 
+/// What leads from the beliefs about a column to its mean in the units of the data.
+struct MeanColumns {
+    kinds: Vec<Kind>,         // (width)
+    first: Vec<usize>,        // (width + 1), of `Beliefs::probability`
+    units: Vec<(f64, f64)>,   // (width): offset and factor
+    ranges: Vec<ColumnRange>, // (width), or empty
+}
+
+impl MeanColumns {
+    /// Means and variances of a row, (2, width).
+    fn write_moments(&self, row: &[f32], beliefs: &Beliefs, to: &mut [f32]) {
+        let (mean, variance) = to.split_at_mut(row.len());
+        for column in 0..row.len() {
+            if !row[column].is_nan() {
+                (mean[column], variance[column]) = (row[column], 0.0);
+                continue;
+            }
+            let values = &beliefs.probability[self.first[column]..self.first[column + 1]];
+            let (z, z_variance) = beliefs.moments(column, self.kinds[column], values);
+            let (offset, factor) = self.units[column];
+            let x = z * factor + offset;
+            let range = self.ranges.get(column);
+            mean[column] = range.map_or(x as f32, |range| range.tidy(x));
+            variance[column] = (z_variance * factor * factor) as f32;
+        }
+    }
+}
+
 impl Predictor {
     /// Goes up and down with checked rows.
     pub(super) fn flows(&mut self, rows: &[f32], class: Option<usize>) -> Result<Flows<'_>> {
@@ -132,25 +171,25 @@ impl Predictor {
         let fast: Vec<f32> = fast.collect();
         self.backward(&fast)?;
         let this = &*self;
-        let logs = recheck.contains(&true).then(|| this.logs());
-        let exact = |values: &mut LogValues, (b, &recheck): (usize, &bool)| {
-            let logs = logs.filter(|_| recheck)?;
-            logs.forward(&this.model.structure, this.batch.row(b), Join::Sum, values);
-            Some(logs.leaf_flows(
-                &this.model.structure,
-                values,
-                &gradients[b * k..(b + 1) * k],
-            ))
-        };
         let exact = recheck
             .par_iter()
+            .zip(gradients.par_chunks(k))
             .enumerate()
-            .map_init(LogValues::default, exact)
+            .map_init(LogValues::default, |values, (b, (&recheck, gradients))| {
+                recheck.then(|| this.exact_flows(b, gradients, values))
+            })
             .collect();
         Ok(Flows {
             predictor: this,
             exact,
         })
+    }
+
+    /// The responsibilities of sample b in log space, by tree: (N, M); `values` is scratch.
+    fn exact_flows(&self, b: usize, gradients: &[f64], values: &mut LogValues) -> Vec<Vec<f64>> {
+        let (structure, logs) = (&self.model.structure, self.logs());
+        logs.forward(structure, self.batch.row(b), Join::Sum, values);
+        logs.leaf_flows(structure, values, gradients)
     }
 
     /// P(d_i = d | x_o) for every position and component, by tree: (n, N · M). Those of one tree sum to its posterior
@@ -173,14 +212,7 @@ impl Predictor {
                 all[t][start..]
                     .par_chunks_mut(row)
                     .enumerate()
-                    .for_each_init(Vec::new, |flow, (b, to)| {
-                        for (i, to) in to.chunks_exact_mut(tree.components).enumerate() {
-                            flows.of(t, i, b, flow);
-                            to.iter_mut()
-                                .zip(&*flow)
-                                .for_each(|(to, flow)| *to = *flow as f32);
-                        }
-                    });
+                    .for_each_init(Vec::new, |flow, (b, to)| flows.all_of(t, b, flow, to));
             }
         }
         let shaped = |(all, tree): (Vec<f32>, &Tree)| {
@@ -197,30 +229,9 @@ impl Predictor {
     ///
     /// A hole stays NaN only where the model gives what is observed probability zero.
     pub fn impute_mean(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Imputed> {
-        let width = self.model.structure.width();
-        let units = |column: usize| match self.model.scaling.is_bent(column) {
-            true => (0.0, 1.0), // beliefs are in the units of the data
-            false => self.units(column),
-        };
-        let scale: Vec<(f64, f64)> = (0..width).map(units).collect();
-        let ranges = self.model.scaling.ranges.clone();
-        let kinds = self.columns.kinds.clone();
-        let first = first_values(&self.columns);
+        let (width, columns) = (self.model.structure.width(), self.mean_columns());
         let both = self.complete(rows, class, 2 * width, |row, beliefs, to| {
-            let (mean, variance) = to.split_at_mut(width);
-            for column in 0..width {
-                if !row[column].is_nan() {
-                    (mean[column], variance[column]) = (row[column], 0.0);
-                    continue;
-                }
-                let values = &beliefs.probability[first[column]..first[column + 1]];
-                let (z, z_variance) = beliefs.moments(column, kinds[column], values);
-                let (offset, factor) = scale[column];
-                let x = z * factor + offset;
-                let range = ranges.get(column);
-                mean[column] = range.map_or(x as f32, |range| range.tidy(x));
-                variance[column] = (z_variance * factor * factor) as f32;
-            }
+            columns.write_moments(row, beliefs, to)
         })?;
         let half = |part: usize| {
             let rows = both.chunks_exact(width).skip(part).step_by(2);
@@ -230,6 +241,19 @@ impl Predictor {
             mean: half(0),
             variance: half(1),
         })
+    }
+
+    fn mean_columns(&self) -> MeanColumns {
+        let units = |column: usize| match self.model.scaling.is_bent(column) {
+            true => (0.0, 1.0), // beliefs are in the units of the data
+            false => self.units(column),
+        };
+        MeanColumns {
+            kinds: self.columns.kinds.clone(),
+            first: first_values(&self.columns),
+            units: (0..self.columns.kinds.len()).map(units).collect(),
+            ranges: self.model.scaling.ranges.clone(),
+        }
     }
 
     /// P(x_m = v | x_o) for the discrete columns named, as (n, V) for each; one and zeros where it is observed.
@@ -262,21 +286,12 @@ impl Predictor {
         }
         let first = first_values(&self.columns);
         let stride = counts.iter().sum();
-        let all = self.complete(rows, class, stride, |row, beliefs, mut to| {
-            for (&column, &count) in columns.iter().zip(&counts) {
-                let (part, rest) = to.split_at_mut(count);
-                let values = &beliefs.probability[first[column]..first[column + 1]];
-                let total: f64 = values.iter().sum();
-                for v in 0..count {
-                    let seen = if row[column] == v as f32 { 1.0 } else { 0.0 };
-                    part[v] = if row[column].is_nan() {
-                        (values[v] / total) as f32
-                    } else {
-                        seen
-                    };
-                }
-                to = rest;
-            }
+        let values = |column: usize| first[column]..first[column + 1];
+        let all = self.complete(rows, class, stride, |row, beliefs, to| {
+            let cells = columns
+                .iter()
+                .map(|&c| (row[c], &beliefs.probability[values(c)]));
+            write_probabilities(cells, to);
         })?;
         let mut left = 0;
         let mut split = Vec::with_capacity(counts.len());
@@ -336,5 +351,22 @@ impl Predictor {
             );
         }
         Ok(all)
+    }
+}
+
+/// The probabilities of the values of some cells side by side; one and zeros where a cell is observed.
+fn write_probabilities<'a>(cells: impl Iterator<Item = (f32, &'a [f64])>, mut to: &mut [f32]) {
+    for (cell, values) in cells {
+        let total: f64 = values.iter().sum();
+        let (part, rest) = to.split_at_mut(values.len());
+        for (v, to) in part.iter_mut().enumerate() {
+            let seen = if cell == v as f32 { 1.0 } else { 0.0 };
+            *to = if cell.is_nan() {
+                (values[v] / total) as f32
+            } else {
+                seen
+            };
+        }
+        to = rest;
     }
 }

@@ -4,6 +4,7 @@ use crate::arithmetic::math::{argmax, log_sum_exp};
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Rows};
+use crate::model::Scaling;
 use crate::queries::predictor::{Predictor, TOLERANCE};
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
@@ -20,6 +21,13 @@ pub(crate) fn softmax_rows(log_joint: &mut [f64], log_prior: &[f64]) {
         let total: f64 = row.iter().sum();
         row.iter_mut().for_each(|p| *p /= total);
     }
+}
+
+/// Buffers of one thread that computes in log space.
+#[derive(Default)]
+pub(crate) struct LogScratch {
+    pub values: LogValues,
+    pub tops: Vec<f64>,
 }
 
 /// What is given must be in the rows too.
@@ -110,14 +118,20 @@ impl Predictor {
         for &shift in shifts {
             self.score_pieces(rows, shift, |this, piece| {
                 let places = piece.start * k..piece.end * k;
-                let scores = this.activations.log_likelihood();
-                let least = low[places.clone()].iter_mut().zip(scores);
-                least.for_each(|(sum, score)| *sum += score);
-                let most = high[places].par_chunks_exact_mut(k).enumerate();
-                most.for_each(|(b, sums)| this.add_most(b, sums));
+                this.add_bounds_of_pass(&mut low[places.clone()], &mut high[places]);
             })?;
         }
         Ok(())
+    }
+
+    /// The same for the rows of the last pass.
+    fn add_bounds_of_pass(&self, low: &mut [f64], high: &mut [f64]) {
+        let scores = self.activations.log_likelihood();
+        let least = low.iter_mut().zip(scores);
+        least.for_each(|(sum, score)| *sum += score);
+        let k = self.model.structure.classes;
+        let most = high.par_chunks_exact_mut(k).enumerate();
+        most.for_each(|(b, sums)| self.add_most(b, sums));
     }
 
     /// Adds the most that each score of row b of the last pass can be, had underflow not taken anything.
@@ -195,12 +209,8 @@ impl Predictor {
             .par_chunks_mut(self.model.structure.classes)
             .zip(rows.par_chunks(scales.len()));
         by_row.for_each(|(scores, row)| {
-            let seen = row.iter().zip(&scales).filter(|(x, _)| !x.is_nan());
-            let mut sum: f64 = seen.map(|(_, log)| log).sum();
-            let seen = bent.iter().filter(|&&column| !row[column].is_nan());
-            let slope = |&column: &usize| scaling.log_slope(column, row[column]);
-            sum += seen.map(slope).sum::<f64>();
-            scores.iter_mut().for_each(|score| *score += sum);
+            let units = log_units(row, &scales, &bent, scaling);
+            scores.iter_mut().for_each(|score| *score += units);
         });
     }
 
@@ -210,32 +220,33 @@ impl Predictor {
         let k = self.model.structure.classes;
         let prior: Vec<f64> = self.model.log_prior.iter().map(|log| log.exp()).collect();
         let mut all = vec![0.0; self.batch.rows * k];
-        let run = |(values, tops): &mut (LogValues, Vec<f64>), (b, to): (usize, &mut [f64])| {
-            let (psi, lost) = self.activations.class_mantissas(k, b);
-            to.iter_mut()
-                .zip(psi)
-                .zip(&prior)
-                .for_each(|((to, &psi), prior)| *to = f64::from(psi) * prior);
-            let total: f64 = to.iter().sum();
-            if f64::from(lost) <= TOLERANCE * total {
-                return to.iter_mut().for_each(|p| *p /= total);
-            }
-            self.posterior_in_logs(b, to, (values, tops));
-        };
         all.par_chunks_mut(k)
             .enumerate()
-            .for_each_init(Default::default, run);
+            .for_each_init(LogScratch::default, |scratch, (b, to)| {
+                self.posterior_of(b, &prior, scratch, to)
+            });
         all
     }
 
+    /// P(y|x_o) of row b of the last pass, (K); `prior` is P(y).
+    fn posterior_of(&self, b: usize, prior: &[f64], scratch: &mut LogScratch, to: &mut [f64]) {
+        let (psi, lost) = self.activations.class_mantissas(to.len(), b);
+        to.iter_mut()
+            .zip(psi)
+            .zip(prior)
+            .for_each(|((to, &psi), prior)| *to = f64::from(psi) * prior);
+        let total: f64 = to.iter().sum();
+        if f64::from(lost) <= TOLERANCE * total {
+            to.iter_mut().for_each(|p| *p /= total);
+        } else {
+            self.posterior_in_logs(b, to, scratch);
+        }
+    }
+
     /// P(y|x_o) of row b of the last pass, (K), in log space, from what the classes have beyond the row's scale: exact
-    /// however unlikely the row is. `values` and `tops` are scratch.
-    pub(crate) fn posterior_in_logs(
-        &self,
-        b: usize,
-        to: &mut [f64],
-        (values, tops): (&mut LogValues, &mut Vec<f64>),
-    ) {
+    /// however unlikely the row is.
+    pub(crate) fn posterior_in_logs(&self, b: usize, to: &mut [f64], scratch: &mut LogScratch) {
+        let LogScratch { values, tops } = scratch;
         let s = &self.model.structure;
         self.logs().forward(s, self.batch.row(b), Join::Sum, values);
         for (y, to) in to.iter_mut().enumerate() {
@@ -244,4 +255,13 @@ impl Predictor {
         }
         softmax_rows(to, &self.model.log_prior);
     }
+}
+
+/// The logarithm of the scale of every observed number of a row, and of the slope of w where the column is bent.
+fn log_units(row: &[f32], scales: &[f64], bent: &[usize], scaling: &Scaling) -> f64 {
+    let seen = row.iter().zip(scales).filter(|(x, _)| !x.is_nan());
+    let scale: f64 = seen.map(|(_, log)| log).sum();
+    let seen = bent.iter().filter(|&&column| !row[column].is_nan());
+    let slope = |&column: &usize| scaling.log_slope(column, row[column]);
+    scale + seen.map(slope).sum::<f64>()
 }

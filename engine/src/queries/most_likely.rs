@@ -23,6 +23,7 @@ use crate::circuit::log_space::{Join, LogValues, NOWHERE, NodeState, trace_state
 use crate::error::Result;
 use crate::layers::leaf_table::LeafTable;
 use crate::matrix::{Matrix, Rows};
+use crate::queries::likelihoods::LogScratch;
 use crate::queries::predictor::Predictor;
 use crate::structure::OUTSIDE;
 use rayon::prelude::*;
@@ -35,45 +36,55 @@ impl Predictor {
     pub fn impute_mode(&mut self, rows: Rows<'_>, class: Option<usize>) -> Result<Matrix<f32>> {
         self.check_rows(rows)?;
         self.check_class(class)?;
-        let (width, k) = (self.model.structure.width(), self.model.structure.classes);
+        let width = self.model.structure.width();
         let mut all = rows.as_slice().to_vec();
         let piece = self.piece();
         for rows in all.chunks_mut(piece * width) {
             self.load(rows, (0, 0));
-            let (this, logs) = (&*self, self.logs());
-            let run = |(values, tops): &mut (LogValues, Vec<f64>),
-                       (b, row): (usize, &mut [f32])| {
-                let join = Join::Max {
-                    columns: &this.columns.of_place,
-                };
-                logs.forward(&this.model.structure, this.batch.row(b), join, values);
-                let mut best = (f64::NEG_INFINITY, 0);
-                for y in (0..k).filter(|&y| class.is_none_or(|class| class == y)) {
-                    logs.root(&this.model.structure, values, y, tops);
-                    let prior = if class.is_some() {
-                        0.0
-                    } else {
-                        this.model.log_prior[y]
-                    };
-                    let column = argmax(tops);
-                    if tops[column] + prior > best.0 {
-                        best = (tops[column] + prior, column);
-                    }
-                }
-                let (t, channel) = this.tree_of(best.1);
-                let top = this.model.structure.trees[t].levels.len();
-                let from = NodeState {
-                    layer: top,
-                    node: 0,
-                    state: channel,
-                };
-                this.follow_mode(values, t, from, row);
-            };
+            let this = &*self;
             rows.par_chunks_mut(width)
                 .enumerate()
-                .for_each_init(Default::default, run);
+                .for_each_init(LogScratch::default, |scratch, (b, row)| {
+                    this.fill_with_mode(b, class, scratch, row)
+                });
         }
         Ok(Matrix::new(all, width))
+    }
+
+    /// The same for row b of the rows that are loaded.
+    fn fill_with_mode(
+        &self,
+        b: usize,
+        class: Option<usize>,
+        scratch: &mut LogScratch,
+        row: &mut [f32],
+    ) {
+        let (structure, logs) = (&self.model.structure, self.logs());
+        let LogScratch { values, tops } = scratch;
+        let join = Join::Max {
+            columns: &self.columns.of_place,
+        };
+        logs.forward(structure, self.batch.row(b), join, values);
+        let mut best = (f64::NEG_INFINITY, 0);
+        for y in (0..structure.classes).filter(|&y| class.is_none_or(|class| class == y)) {
+            logs.root(structure, values, y, tops);
+            let prior = if class.is_some() {
+                0.0
+            } else {
+                self.model.log_prior[y]
+            };
+            let column = argmax(tops);
+            if tops[column] + prior > best.0 {
+                best = (tops[column] + prior, column);
+            }
+        }
+        let (t, channel) = self.tree_of(best.1);
+        let from = NodeState {
+            layer: structure.trees[t].levels.len(),
+            node: 0,
+            state: channel,
+        };
+        self.follow_mode(values, t, from, row);
     }
 
     /// Walks down from a node of tree t along the best states, and fills holes with the best values.

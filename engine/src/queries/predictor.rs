@@ -361,17 +361,19 @@ impl Predictor {
     /// Whether underflow may have spoilt each row of the last pass for the classes that its gradients name. At worst all of
     /// a class is lost, so what is nearly impossible does no harm.
     pub(crate) fn rows_to_recheck(&self, gradients: &[f64]) -> Vec<bool> {
-        let k = self.model.structure.classes;
-        let recheck = |(b, gradients): (usize, &[f64])| {
-            let doubts = self.activations.class_underflow_bounds(k, b);
-            let harm: f64 = gradients
-                .iter()
-                .zip(doubts)
-                .map(|(gradient, &bound)| gradient * f64::from(bound).min(1.0))
-                .sum();
-            harm.is_nan() || harm > TOLERANCE
-        };
-        gradients.chunks_exact(k).enumerate().map(recheck).collect()
+        let rows = gradients.chunks_exact(self.model.structure.classes);
+        rows.enumerate()
+            .map(|(b, gradients)| self.is_doubtful(b, gradients))
+            .collect()
+    }
+
+    fn is_doubtful(&self, b: usize, gradients: &[f64]) -> bool {
+        let bounds = self.activations.class_underflow_bounds(gradients.len(), b);
+        let both = gradients.iter().zip(bounds);
+        let harm: f64 = both
+            .map(|(gradient, &bound)| gradient * f64::from(bound).min(1.0))
+            .sum();
+        harm.is_nan() || harm > TOLERANCE
     }
 
     /// Says so if there is no such class.

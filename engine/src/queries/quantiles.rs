@@ -69,17 +69,17 @@ impl Predictor {
         }
         for (at, rows) in rows.as_slice().chunks(piece * width).enumerate() {
             let flows = self.flows(rows, class)?;
+            let row = |(b, cells)| HoledRow {
+                flows: &flows,
+                b,
+                cells,
+                probabilities,
+            };
+            let rows_of_piece = rows.par_chunks(width).enumerate().map(row);
             let mut quantiles = vec![f32::NAN; rows.len() / width * stride]; // (rows, columns, probabilities)
-            let by_row = quantiles.par_chunks_mut(stride).zip(rows.par_chunks(width));
-            by_row
-                .enumerate()
-                .for_each_init(Scratch::default, |scratch, (b, (to, cells))| {
-                    let row = HoledRow {
-                        flows: &flows,
-                        b,
-                        cells,
-                        probabilities,
-                    };
+            rows_of_piece
+                .zip(quantiles.par_chunks_mut(stride))
+                .for_each_init(Scratch::default, |scratch, (row, to)| {
                     row.quantiles(&columns, scratch, to)
                 });
             for (i, of_hole) in quantiles.chunks_exact(count).enumerate() {

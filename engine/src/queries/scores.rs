@@ -11,10 +11,9 @@
 //! ```
 
 use crate::arithmetic::math::log_sum_exp;
-use crate::circuit::log_space::LogValues;
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::likelihoods::softmax_rows;
+use crate::queries::likelihoods::{LogScratch, softmax_rows};
 use crate::queries::predictor::{Predictor, TOLERANCE};
 use rayon::prelude::*;
 
@@ -66,10 +65,8 @@ impl Predictor {
         self.add_units(rows.as_slice(), (0, 0), &mut logs);
         let prior = &self.model().log_prior;
         let log_marginal = |scores: &mut [f64]| {
-            scores
-                .iter_mut()
-                .zip(prior)
-                .for_each(|(score, log)| *score += log);
+            let both = scores.iter_mut().zip(prior);
+            both.for_each(|(score, log)| *score += log);
             log_sum_exp(scores)
         };
         let log_marginal = logs.par_chunks_exact_mut(k).map(log_marginal).collect();
@@ -81,26 +78,25 @@ impl Predictor {
 
     /// Rows of the last pass whose P(x_o), or some P(y|x_o) that is not negligible, underflow may have changed.
     fn answers_to_recheck(&self) -> Vec<usize> {
-        let k = self.model().structure.classes;
         let prior: Vec<f64> = self.model().log_prior.iter().map(|log| log.exp()).collect();
-        let is_right = |&b: &usize| {
-            let (psi, lost) = self.activations.class_mantissas(k, b);
-            let (bounds, lost) = (
-                self.activations.class_underflow_bounds(k, b),
-                f64::from(lost),
-            );
-            let total: f64 = psi
-                .iter()
-                .zip(&prior)
-                .map(|(&psi, p)| f64::from(psi) * p)
-                .sum();
-            let is_class_right = |y: usize| {
-                let most = (f64::from(psi[y]) + lost) * prior[y];
-                f64::from(bounds[y]) <= TOLERANCE || most <= NEGLIGIBLE * total
-            };
-            lost <= TOLERANCE * total && (0..k).all(is_class_right) // not if NaN
+        (0..self.batch.rows)
+            .filter(|&b| !self.is_right(b, &prior))
+            .collect()
+    }
+
+    /// Whether underflow can have changed nothing that counts in row b of the last pass; `prior` is P(y).
+    fn is_right(&self, b: usize, prior: &[f64]) -> bool {
+        let k = prior.len();
+        let (psi, lost) = self.activations.class_mantissas(k, b);
+        let bounds = self.activations.class_underflow_bounds(k, b);
+        let lost = f64::from(lost);
+        let parts = psi.iter().zip(prior);
+        let total: f64 = parts.map(|(&psi, p)| f64::from(psi) * p).sum();
+        let is_class_right = |y: usize| {
+            let most = (f64::from(psi[y]) + lost) * prior[y];
+            f64::from(bounds[y]) <= TOLERANCE || most <= NEGLIGIBLE * total
         };
-        (0..self.batch.rows).filter(|b| !is_right(b)).collect()
+        lost <= TOLERANCE * total && (0..k).all(is_class_right) // not if NaN
     }
 
     /// The same, with the posterior that follows from the sum of the scores over all shifts, as
@@ -130,29 +126,41 @@ impl Predictor {
 
     /// Appends the posteriors of the rows of the last pass, whose log P(x_o|y) are `logs` (B, K).
     fn add_posteriors(&self, recheck: &[usize], logs: &[f64], all: &mut Vec<f64>) {
-        let (k, log_prior) = (self.model().structure.classes, &self.model().log_prior);
-        let prior: Vec<f64> = log_prior.iter().map(|log| log.exp()).collect();
-        let first = all.len();
+        let (k, first) = (self.model().structure.classes, all.len());
         all.resize(first + logs.len(), 0.0);
-        let row = |(values, tops): &mut (LogValues, Vec<f64>), (b, to): (usize, &mut [f64])| {
-            let scores = &logs[b * k..(b + 1) * k];
-            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            if largest.is_finite() && largest.abs() > Scores::FARTHEST {
-                return self.posterior_in_logs(b, to, (values, tops));
-            }
-            let (psi, _) = self.activations.class_mantissas(k, b);
-            (0..k).for_each(|y| to[y] = f64::from(psi[y]) * prior[y]);
-            let total: f64 = to.iter().sum();
-            if recheck.binary_search(&b).is_err() && total > 0.0 {
-                return to.iter_mut().for_each(|p| *p /= total);
-            }
-            (0..k).for_each(|y| to[y] = log_prior[y] + scores[y]);
-            softmax_rows(to, log_prior);
-        };
         all[first..]
             .par_chunks_mut(k)
+            .zip(logs.par_chunks(k))
             .enumerate()
-            .for_each_init(Default::default, row);
+            .for_each_init(LogScratch::default, |scratch, (b, (to, scores))| {
+                let is_right = recheck.binary_search(&b).is_err();
+                self.scored_posterior(b, scores, is_right, scratch, to)
+            });
+    }
+
+    /// The posterior of row b of the last pass, whose log P(x_o|y) are `scores` (K). `is_right` says that its mantissas
+    /// are exact.
+    fn scored_posterior(
+        &self,
+        b: usize,
+        scores: &[f64],
+        is_right: bool,
+        scratch: &mut LogScratch,
+        to: &mut [f64],
+    ) {
+        let (k, log_prior) = (scores.len(), &self.model().log_prior);
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if largest.is_finite() && largest.abs() > Scores::FARTHEST {
+            return self.posterior_in_logs(b, to, scratch);
+        }
+        let (psi, _) = self.activations.class_mantissas(k, b);
+        (0..k).for_each(|y| to[y] = f64::from(psi[y]) * log_prior[y].exp());
+        let total: f64 = to.iter().sum();
+        if is_right && total > 0.0 {
+            return to.iter_mut().for_each(|p| *p /= total);
+        }
+        (0..k).for_each(|y| to[y] = log_prior[y] + scores[y]);
+        softmax_rows(to, log_prior);
     }
 }
 

@@ -77,11 +77,8 @@ fn closest(shared: &Shared, groups: &[Vec<u32>]) -> Shared {
 /// The dependence of groups of columns: of all their pairs in the mean.
 pub(crate) fn mean(shared: &Shared, groups: &[Vec<u32>]) -> Shared {
     between(groups, |pairs| {
-        let (mut sum, mut count) = (0.0, 0);
-        pairs.for_each(|(i, j)| {
-            sum += shared[i][j];
-            count += 1;
-        });
+        let add = |(sum, count), (i, j): (usize, usize)| (sum + shared[i][j], count + 1);
+        let (sum, count) = pairs.fold((0.0, 0), add);
         sum / count as f32
     })
 }
@@ -91,17 +88,16 @@ fn between(
     groups: &[Vec<u32>],
     of: impl Fn(&mut dyn Iterator<Item = (usize, usize)>) -> f32,
 ) -> Shared {
-    let cell = |a: usize, b: usize| {
-        if a == b {
-            return 0.0;
+    let mut all = vec![vec![0.0; groups.len()]; groups.len()];
+    for (a, first) in groups.iter().enumerate() {
+        for (b, second) in groups.iter().enumerate().filter(|(b, _)| *b != a) {
+            let pairs = first
+                .iter()
+                .flat_map(|&i| second.iter().map(move |&j| (i, j)));
+            all[a][b] = of(&mut pairs.map(|(i, j)| (i as usize, j as usize)));
         }
-        let pairs = groups[a]
-            .iter()
-            .flat_map(|&i| groups[b].iter().map(move |&j| (i, j)));
-        of(&mut pairs.map(|(i, j)| (i as usize, j as usize)))
-    };
-    let row = |a: usize| (0..groups.len()).map(|b| cell(a, b)).collect();
-    (0..groups.len()).map(row).collect()
+    }
+    all
 }
 
 /// An order in which neighbours are neighbours in the spanning tree: the tree is cut at the edge that balances best,

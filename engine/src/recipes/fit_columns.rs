@@ -64,13 +64,11 @@ impl Fit {
         }
         let curve = |(column, kind): (usize, &Kind)| {
             let is_straight = *kind != Kind::Gaussian || bounds.is_bent(column);
-            if is_straight || self.target == Some(column) {
-                return Curve::default();
-            }
-            let numbers = data.values.iter().skip(column).step_by(kinds.len());
-            Curve::through_quantiles(&numbers.copied().collect::<Vec<_>>())
+            let is_curved = !is_straight && self.target != Some(column);
+            is_curved.then(|| curve_of(data, column, kinds.len()))
         };
-        let curves: Vec<Curve> = kinds.par_iter().enumerate().map(curve).collect();
+        let curves = kinds.par_iter().enumerate().map(curve);
+        let curves: Vec<Curve> = curves.map(Option::unwrap_or_default).collect();
         let is_bent = curves.iter().any(|curve| !curve.is_identity());
         if is_bent { curves } else { Vec::new() }
     }
@@ -106,4 +104,10 @@ impl Fit {
         columns.channels = self.channels.map_or(columns.channels, |c| vec![c]);
         columns
     }
+}
+
+/// The curve that leads the numbers of a column to a normal.
+fn curve_of(data: &Data<'_>, column: usize, width: usize) -> Curve {
+    let numbers = data.values.iter().skip(column).step_by(width);
+    Curve::through_quantiles(&numbers.copied().collect::<Vec<_>>())
 }

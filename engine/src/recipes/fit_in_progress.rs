@@ -3,7 +3,7 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
-use crate::recipes::fit_progress::FitProgress;
+use crate::recipes::fit_progress::{FitProgress, WholeFit};
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Finish, Search, is_past_its_best};
 use crate::recipes::tables;
@@ -140,17 +140,15 @@ impl<'a> Fitting<'a> {
         }
         let last = self.last_step(&trainer);
         let is_trial = self.search.is_some();
+        let whole = WholeFit {
+            before,
+            steps: before + last + left,
+            part,
+        };
         let mut ended = trainer.steps_done() >= last; // a checkpoint may be of the last step
         trainer.report_every(last);
         trainer.run_with(|trainer, progress: &Progress| {
-            let flow = report(&FitProgress {
-                step: before + progress.step,
-                steps: before + last + left,
-                part,
-                objective: progress.objective,
-                loss: progress.loss,
-                validation: progress.validation,
-            });
+            let flow = report(&whole.at(progress));
             ended = progress.step >= last || (is_trial && is_past_its_best(trainer));
             if ended { ControlFlow::Break(()) } else { flow }
         })?;

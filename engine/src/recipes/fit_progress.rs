@@ -1,6 +1,7 @@
 //! What is reported of a fit after each step.
 
 use crate::training::loss::Loss;
+use crate::training::trainer::Progress;
 
 /// A part of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,4 +41,27 @@ pub struct FitProgress {
     pub loss: Loss,
     /// Of the validation rows, where they were scored after this step.
     pub validation: Option<Loss>,
+}
+
+/// Where a part stands in a fit.
+pub(super) struct WholeFit {
+    /// Steps of the parts before.
+    pub before: usize,
+    /// Steps of all parts.
+    pub steps: usize,
+    pub part: Part,
+}
+
+impl WholeFit {
+    /// How far the fit is when its part is as far as this.
+    pub fn at(&self, progress: &Progress) -> FitProgress {
+        FitProgress {
+            step: self.before + progress.step,
+            steps: self.steps,
+            part: self.part,
+            objective: progress.objective,
+            loss: progress.loss,
+            validation: progress.validation,
+        }
+    }
 }

@@ -96,6 +96,16 @@ fn deep_settings() -> Settings {
     }
 }
 
+/// Levels of 2×2 windows; the first repeats a 2×2 pattern of matrices, the others have their own.
+fn deep_levels(channels: &[usize]) -> Vec<LevelSpec> {
+    let first = |l: usize| match l {
+        0 => Sharing::Pattern(2, 2),
+        _ => Sharing::Own,
+    };
+    let level = |(l, &c): (usize, &usize)| LevelSpec::square(2, c, first(l));
+    channels.iter().enumerate().map(level).collect()
+}
+
 /// 28×28 in a frame of 32×32; the first level repeats a 2×2 pattern of matrices, the others have their own.
 fn mnist_deep(
     patch: usize,
@@ -103,20 +113,9 @@ fn mnist_deep(
     channels: &[usize],
     settings: Settings,
 ) -> Result<Preset> {
-    let sharing = |l: usize| {
-        if l == 0 {
-            Sharing::Pattern(2, 2)
-        } else {
-            Sharing::Own
-        }
-    };
     let spec = ImageSpec {
         frame: (32, 32),
-        levels: channels
-            .iter()
-            .enumerate()
-            .map(|(l, &c)| LevelSpec::square(2, c, sharing(l)))
-            .collect(),
+        levels: deep_levels(channels),
         patch: (patch, patch),
         components,
         ..ImageSpec::new(28, 28)
@@ -182,20 +181,8 @@ fn image_density() -> Result<Preset> {
 }
 
 fn norb_deep() -> Result<Preset> {
-    let sharing = |l: usize| {
-        if l == 0 {
-            Sharing::Pattern(2, 2)
-        } else {
-            Sharing::Own
-        }
-    };
-    let channels = [256, 256, 256, 512];
     let spec = ImageSpec {
-        levels: channels
-            .iter()
-            .enumerate()
-            .map(|(l, &c)| LevelSpec::square(2, c, sharing(l)))
-            .collect(),
+        levels: deep_levels(&[256, 256, 256, 512]),
         channels: 2,
         components: 128,
         ..ImageSpec::new(32, 32)

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::model::Scaling;
 use crate::random::{Purpose, Stream};
 use crate::recipes::chow_liu::ordered_clusters;
-use crate::recipes::column_order::{dependences, order_columns, pair_order};
+use crate::recipes::column_order::{Shared, dependences, order_columns, pair_order};
 use crate::structure::{Kind, Structure};
 use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::Schedule;
@@ -53,12 +53,7 @@ impl ColumnPlan {
 
     /// The structure over the columns of (n, kinds) values.
     pub fn structure(&self, kinds: &[Kind], values: &[f32], classes: usize) -> Result<Structure> {
-        let learned = || {
-            order_columns(kinds, values)
-                .into_iter()
-                .map(|column| vec![column])
-                .collect()
-        };
+        let learned = || single_columns(order_columns(kinds, values));
         let groups = self.groups.clone().unwrap_or_else(learned);
         Structure::table(kinds)
             .groups(groups)
@@ -106,24 +101,35 @@ impl ColumnPlan {
         let Some(shared) = dependences(kinds, values) else {
             return vec![self];
         };
-        let single = |order: Vec<u32>| order.into_iter().map(|column| vec![column]).collect();
         let plan = |(tree, shape): (usize, &Shape)| {
-            let (groups, window) = match shape {
-                Shape::Pairs => (single(pair_order(shared.clone())), self.window),
-                Shape::Clusters(window) => (ordered_clusters(&shared, LARGEST_CLUSTER), *window),
-                Shape::Shuffled => {
-                    let mut random = Stream::new(seed, Purpose::Shuffle, 1, tree as u32);
-                    (single(random.permutation(kinds.len())), self.window)
-                }
-            };
-            Self {
-                groups: Some(groups),
-                window,
-                ..self.clone()
-            }
+            let random = Stream::new(seed, Purpose::Shuffle, 1, tree as u32);
+            self.shaped(shape, &shared, random)
         };
         SHAPES.iter().enumerate().take(trees).map(plan).collect()
     }
+
+    /// This plan with the groups of a shape, from the dependences of the columns.
+    fn shaped(&self, shape: &Shape, shared: &Shared, mut random: Stream) -> Self {
+        let groups = match shape {
+            Shape::Pairs => single_columns(pair_order(shared.clone())),
+            Shape::Clusters(_) => ordered_clusters(shared, LARGEST_CLUSTER),
+            Shape::Shuffled => single_columns(random.permutation(shared.len())),
+        };
+        let window = match shape {
+            Shape::Clusters(window) => *window,
+            Shape::Pairs | Shape::Shuffled => self.window,
+        };
+        Self {
+            groups: Some(groups),
+            window,
+            ..self.clone()
+        }
+    }
+}
+
+/// Every column a group of its own, in this order.
+fn single_columns(order: Vec<u32>) -> Vec<Vec<u32>> {
+    order.into_iter().map(|column| vec![column]).collect()
 }
 
 /// Numbers get mean 0 and variance 1 over what is observed; categories stay as they are.
@@ -139,14 +145,9 @@ pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
         .enumerate()
         .filter(|(_, kind)| **kind == Kind::Gaussian)
     {
-        let seen = || {
-            values
-                .iter()
-                .skip(column)
-                .step_by(width)
-                .filter(|x| !x.is_nan())
-                .map(|&x| f64::from(x))
-        };
+        let cells = values.iter().skip(column).step_by(width);
+        let observed = cells.filter(|x| !x.is_nan()).map(|&x| f64::from(x));
+        let seen = || observed.clone();
         let count = seen().count().max(1) as f64;
         let mean = seen().sum::<f64>() / count;
         let variance = seen().map(|x| (x - mean).powi(2)).sum::<f64>() / count;

@@ -199,12 +199,9 @@ fn check_level(tree: &Tree, l: usize) -> Checked {
 
 /// Numbers that a tree learns, and multiply-adds of one sample; in u128, because any file may say any size.
 pub(crate) fn numbers(tree: &Tree) -> u128 {
-    let values = |kind: &Kind| {
-        if let Kind::Categorical(n) = kind {
-            u128::from(*n)
-        } else {
-            2
-        }
+    let values = |kind: &Kind| match kind {
+        Kind::Categorical(n) => u128::from(*n),
+        Kind::Gaussian | Kind::Bernoulli => 2,
     };
     let leaves = tree.families.iter().flatten().map(values).sum::<u128>() * tree.components as u128;
     let mixing = |l: usize| {

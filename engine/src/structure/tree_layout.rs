@@ -269,12 +269,10 @@ pub(crate) fn column_tree(
     let mut positions = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let kind_of = |&column: &u32| {
-            kinds.get(column as usize).copied().ok_or_else(|| {
-                Error::Structure(format!(
-                    "group {index} names column {column}, there are {}",
-                    kinds.len()
-                ))
-            })
+            let count = kinds.len();
+            let wrong = || format!("group {index} names column {column}, there are {count}");
+            let kind = kinds.get(column as usize).copied();
+            kind.ok_or_else(|| Error::Structure(wrong()))
         };
         families.push(group.iter().map(kind_of).collect::<Result<Vec<_>>>()?);
         positions.push(Position {

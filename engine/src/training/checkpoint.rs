@@ -21,7 +21,7 @@
 use crate::error::{Error, Result};
 use crate::layers::leaf::Coordinate;
 use crate::layers::simplex::Simplex;
-use crate::layers::weights::{Prepared, Weights};
+use crate::layers::weights::{Prepared, TreeWeights, Weights};
 use crate::model::Model;
 use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_bytes};
 use crate::training::data::Data;
@@ -243,15 +243,17 @@ pub(crate) fn all_weights(weights: &Weights) -> Vec<f32> {
 
 /// The places of all free parameters.
 pub(crate) fn weight_slots(weights: &mut Weights) -> impl Iterator<Item = &mut f32> {
-    let trees = weights.trees.iter_mut().flat_map(|tree| {
-        let leaves = tree
-            .families
-            .iter_mut()
-            .flat_map(|family| &mut family.coordinates)
-            .flat_map(Coordinate::free_mut);
-        leaves.chain(tree.levels.iter_mut().flat_map(|mixing| &mut mixing.logits))
-    });
+    let trees = weights.trees.iter_mut().flat_map(tree_slots);
     trees.chain(&mut weights.classes.logits)
+}
+
+fn tree_slots(tree: &mut TreeWeights) -> impl Iterator<Item = &mut f32> {
+    let leaves = tree
+        .families
+        .iter_mut()
+        .flat_map(|family| &mut family.coordinates)
+        .flat_map(Coordinate::free_mut);
+    leaves.chain(tree.levels.iter_mut().flat_map(|mixing| &mut mixing.logits))
 }
 
 pub(crate) fn fill<'a>(slots: impl Iterator<Item = &'a mut f32>, numbers: &[f32]) -> Result<()> {

@@ -59,11 +59,8 @@ pub fn class_clusters(
     let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
     let found = clusterings(like, data, start, each, seed);
     let size = |d: usize| {
-        1 + found[d / each]
-            .1
-            .iter()
-            .filter(|&&assigned| assigned == d % each)
-            .count()
+        let assigned = found[d / each].1.iter();
+        1 + assigned.filter(|&&cluster| cluster == d % each).count()
     };
     let sizes: Vec<f64> = (0..each * found.len()).map(|d| size(d) as f64).collect(); // (M)
     let families: Vec<Family> = found.into_iter().map(|(family, _)| family).collect();
@@ -99,23 +96,34 @@ fn clusterings(
     each: usize,
     seed: u64,
 ) -> Vec<(Family, Vec<usize>)> {
-    let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
-    let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
+    let classes = like.structure.classes;
+    let class = |index: usize| (classes > 1).then_some((index / TIMES) as i64);
     let clustering = |index: usize| {
-        let mut random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
-        let class = (classes > 1).then_some((index / TIMES) as i64);
-        let rows = rows_of(data, class, kinds.len());
-        let patches = Patches {
-            scaling: &like.scaling,
-            kinds,
-            values: &rows,
-            width: kinds.len(),
-            positions: &columns,
-        };
-        patches.fit(each, start, &mut random)
+        let random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
+        let rows = rows_of(data, class(index), like.structure.kinds.len());
+        clusters_of(like, &rows, start, each, random)
     };
     let all = (0..classes * TIMES).into_par_iter();
     all.map(clustering).collect()
+}
+
+/// Clusters of some rows, and which of them each row belongs to.
+fn clusters_of(
+    like: &Model,
+    rows: &[f32],
+    start: &LeafStart,
+    each: usize,
+    mut random: Stream,
+) -> (Family, Vec<usize>) {
+    let kinds = &like.structure.kinds;
+    let patches = Patches {
+        scaling: &like.scaling,
+        kinds,
+        values: rows,
+        width: kinds.len(),
+        positions: &[(0..kinds.len() as u32).collect()],
+    };
+    patches.fit(each, start, &mut random)
 }
 
 /// The rows of a class, as many as it has, each as often as its weight says.
@@ -140,14 +148,11 @@ fn rows_of(data: &Data<'_>, class: Option<i64>, width: usize) -> Vec<f32> {
 fn class_weights(classes: usize, sizes: &[f64]) -> Mixing {
     let own = sizes.len() / classes;
     let totals: Vec<f64> = sizes.chunks(own).map(|sizes| sizes.iter().sum()).collect();
-    Mixing::from_logits(1, classes, sizes.len(), |_, y, d| {
-        let share = if d / own == y {
-            sizes[d] / totals[y]
-        } else {
-            FOREIGN
-        };
-        share.ln() as f32
-    })
+    let share = |y: usize, d: usize| match d / own == y {
+        true => sizes[d] / totals[y],
+        false => FOREIGN,
+    };
+    Mixing::from_logits(1, classes, sizes.len(), |_, y, d| share(y, d).ln() as f32)
 }
 
 /// The components of all families, which have coordinates of the same kinds.

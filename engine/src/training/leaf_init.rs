@@ -177,9 +177,8 @@ fn fit(
     let spread: Vec<f32> = spread.collect();
     let assign = |centres: &[f32]| -> Vec<usize> {
         let structures = sampled.par_chunks(s);
-        structures
-            .map(|x| nearest(kinds, x, centres, &spread))
-            .collect()
+        let assigned = structures.map(|x| nearest(kinds, x, centres, &spread));
+        assigned.collect()
     };
     let centres = seed_centres(kinds, components, sampled, &spread, random);
     let mut assigned = assign(&centres);

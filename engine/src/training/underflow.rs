@@ -81,14 +81,10 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub fn new(model: &Model, exact: &[(usize, LogFlows)]) -> Self {
-        let length = |mixing: &Mixing| {
-            if exact.is_empty() {
-                0
-            } else {
-                mixing.logits.len()
-            }
+        let zeros = |mixing: &Mixing| match exact {
+            [] => Vec::new(),
+            _ => vec![0.0; mixing.logits.len()],
         };
-        let zeros = |mixing: &Mixing| vec![0.0; length(mixing)];
         let trees = model.weights.trees.iter();
         let mut counts = Self {
             levels: trees

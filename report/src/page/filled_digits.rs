@@ -7,14 +7,13 @@ use std::fmt::Write;
 
 /// The class with the largest probability, the first where several are.
 fn most_probable(posterior: &[f64]) -> usize {
-    let larger = |best: usize, y: usize| {
+    let mut best = 0;
+    for y in 1..posterior.len() {
         if posterior[y] > posterior[best] {
-            y
-        } else {
-            best
+            best = y;
         }
-    };
-    (1..posterior.len()).fold(0, larger)
+    }
+    best
 }
 
 /// All examples.

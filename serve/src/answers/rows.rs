@@ -109,13 +109,13 @@ pub struct AnswerOf<'a> {
 }
 
 fn argmax(posterior: &[f64]) -> usize {
-    (1..posterior.len()).fold(0, |best, y| {
+    let mut best = 0;
+    for y in 1..posterior.len() {
         if posterior[y] > posterior[best] {
-            y
-        } else {
-            best
+            best = y;
         }
-    })
+    }
+    best
 }
 
 /// A number of the model as people know it.

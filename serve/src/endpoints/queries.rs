@@ -197,20 +197,20 @@ impl ExamplesQuery {
         let count = within("count", self.count, 24, 200)?;
         let first = self.first.unwrap_or(0) as usize;
         let chosen = examples.iter().skip(first).take(count);
-        let cell = |(column, &x): (usize, &f32)| match encoder.categories(column) {
-            _ if x.is_nan() => Value::Null,
-            Some(names) => json!(names.get(x as usize)),
-            None => match encoder.date(column) {
-                Some(style) => json!(text_of(x.into(), style)),
-                None => json!(shortest(x)),
-            },
-        };
-        let row = |Example { values, label }: &Example| {
-            let values: Vec<Value> = values.iter().enumerate().map(cell).collect();
-            json!({ "values": values, "label": label })
-        };
+        let row = |example: &Example| example_json(example, encoder);
         Ok(json!({ "model": model, "rows": chosen.map(row).collect::<Vec<_>>() }))
     }
+}
+
+fn example_json(Example { values, label }: &Example, encoder: &Encoder) -> Value {
+    let cell =
+        |(column, &x): (usize, &f32)| match (encoder.categories(column), encoder.date(column)) {
+            _ if x.is_nan() => Value::Null,
+            (Some(names), _) => json!(names.get(x as usize)),
+            (None, Some(style)) => json!(text_of(x.into(), style)),
+            (None, None) => json!(shortest(x)),
+        };
+    json!({ "values": values.iter().enumerate().map(cell).collect::<Vec<_>>(), "label": label })
 }
 
 /// The class that a query names.

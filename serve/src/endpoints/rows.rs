@@ -15,6 +15,7 @@ use crate::formats::text::{CsvDecoder, Decode, LinesDecoder, WholeDecoder};
 use crate::limits::Limits;
 use crate::models::worker::Reply;
 use crate::problem::Problem;
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use std::time::Instant;
@@ -78,18 +79,28 @@ async fn answer(
     }
     let (sender, pieces) = mpsc::channel(4);
     let reading = in_thread(app, asked, move |asked| {
-        let (max_body, absent) = (limits.body(), asked.asked.absent);
-        let (incoming, encoder) = (Incoming::new(pieces, max_body), &asked.live.encoder);
-        Ok(match from {
-            BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, encoder, absent)?),
-            BodyFormat::Arrow => Box::new(ArrowDecoder::new(incoming, encoder, absent, max_body)?),
-            _ => Box::new(LinesDecoder::new(incoming)),
-        })
+        stream_decoder(from, pieces, asked, &limits)
     });
     // Both at once: a thread that has stopped reading has its answer ready.
     let (pumped, answered) = tokio::join!(pump(body, sender, &limits, &app.arrivals), reading);
     pumped?;
     answered
+}
+
+/// Reads rows from the pieces of a body.
+fn stream_decoder(
+    from: BodyFormat,
+    pieces: mpsc::Receiver<Bytes>,
+    asked: &RowsRequest,
+    limits: &Limits,
+) -> Result<Box<dyn Decode>, Problem> {
+    let (max_body, absent) = (limits.body(), asked.asked.absent);
+    let (incoming, encoder) = (Incoming::new(pieces, max_body), &asked.live.encoder);
+    Ok(match from {
+        BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, encoder, absent)?),
+        BodyFormat::Arrow => Box::new(ArrowDecoder::new(incoming, encoder, absent, max_body)?),
+        _ => Box::new(LinesDecoder::new(incoming)),
+    })
 }
 
 /// Answers a few rows where they arrived.

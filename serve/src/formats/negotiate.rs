@@ -78,15 +78,7 @@ impl BodyFormat {
             .split(',')
             .map(Wish::new)
             .collect();
-        let liked = |format: Self| {
-            let fitting = wishes
-                .iter()
-                .zip(0..)
-                .filter_map(|(wish, at)| Some((wish.fits(format)?, -at, wish.quality)));
-            let (_, early, quality) =
-                fitting.max_by_key(|&(closeness, early, _)| (closeness, early))?;
-            (quality > 0.0).then_some(((quality, early), format))
-        };
+        let liked = |format: Self| Some((liking(&wishes, format)?, format));
         let all = [usual, Self::Json, Self::Lines, Self::Csv, Self::Arrow]
             .into_iter()
             .filter_map(liked);
@@ -96,6 +88,14 @@ impl BodyFormat {
         best.map(|(_, format)| format)
             .ok_or_else(|| Problem::new(StatusCode::NOT_ACCEPTABLE, message))
     }
+}
+
+/// How much a format is preferred, and how early it stands; none where it is not accepted.
+fn liking(wishes: &[Wish], format: BodyFormat) -> Option<(f64, i32)> {
+    let fitting = wishes.iter().zip(0..);
+    let fitting = fitting.filter_map(|(wish, at)| Some((wish.fits(format)?, -at, wish.quality)));
+    let (_, early, quality) = fitting.max_by_key(|&(closeness, early, _)| (closeness, early))?;
+    (quality > 0.0).then_some((quality, early))
 }
 
 /// One part of an `Accept` header: some formats, and how much they are preferred.

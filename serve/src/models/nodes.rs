@@ -27,6 +27,28 @@ pub struct NodeQuestion {
     pub seed: u64,
 }
 
+impl NodeQuestion {
+    fn neuron(&self, channel: usize) -> Neuron {
+        Neuron {
+            tree: self.tree,
+            layer: self.level,
+            node: self.node,
+            channel,
+        }
+    }
+
+    /// Each channel has a seed of its own: with one seed for all, samples would look alike.
+    fn view(&self, channel: usize) -> View {
+        if self.mode {
+            return View::Mode;
+        }
+        View::Samples {
+            count: self.count,
+            seed: seed_at(self.seed, channel),
+        }
+    }
+}
+
 /// One channel of the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelView {
@@ -40,27 +62,11 @@ pub struct ChannelView {
 
 /// Samples of the most used channels of a node, or of one channel.
 pub fn explain(predictor: &mut Predictor, ask: &NodeQuestion) -> Result<Vec<ChannelView>, Problem> {
-    let neuron = |channel| Neuron {
-        tree: ask.tree,
-        layer: ask.level,
-        node: ask.node,
-        channel,
-    };
-    // Each channel has a seed of its own: with one seed for all, samples would look alike.
-    let view = |channel| {
-        if ask.mode {
-            return View::Mode;
-        }
-        View::Samples {
-            count: ask.count,
-            seed: seed_at(ask.seed, channel),
-        }
-    };
     // Errors about the node come before its usage is computed.
     let channel = ask.channel.unwrap_or(0);
-    let first = predictor.explain(neuron(channel), view(channel));
+    let first = predictor.explain(ask.neuron(channel), ask.view(channel));
     let first = first.map_err(|error| Problem::new(StatusCode::NOT_FOUND, error.to_string()))?;
-    let usage = predictor.channel_usage(neuron(channel))?;
+    let usage = predictor.channel_usage(ask.neuron(channel))?;
     if let Some(channel) = ask.channel {
         return Ok(vec![ChannelView {
             channel,
@@ -70,15 +76,16 @@ pub fn explain(predictor: &mut Predictor, ask: &NodeQuestion) -> Result<Vec<Chan
     }
     let mut order: Vec<usize> = (0..usage.len()).collect();
     order.sort_by(|&a, &b| usage[b].total_cmp(&usage[a]));
-    let show = |channel: usize| {
-        let rows = predictor.explain(neuron(channel), view(channel))?;
-        Ok(ChannelView {
+    let mut views = Vec::new();
+    for channel in order.into_iter().take(ask.channels) {
+        let rows = predictor.explain(ask.neuron(channel), ask.view(channel))?;
+        views.push(ChannelView {
             channel,
             probability: usage[channel],
             rows: rows.into_vec(),
-        })
-    };
-    order.into_iter().take(ask.channels).map(show).collect()
+        });
+    }
+    Ok(views)
 }
 
 #[cfg(test)]

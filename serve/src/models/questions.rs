@@ -133,12 +133,9 @@ fn fill_with_mean(
     let width = structure.width();
     let is_number =
         |column: usize| structure.frame.is_some() || structure.kinds[column] == Kind::Gaussian;
-    let deviation = |(at, variance): (usize, &f32)| {
-        if is_number(at % width) {
-            variance.sqrt()
-        } else {
-            f32::NAN
-        }
+    let deviation = |(at, variance): (usize, &f32)| match is_number(at % width) {
+        true => variance.sqrt(),
+        false => f32::NAN,
     };
     let variance = imputed.variance.as_slice().iter();
     let deviation = variance.enumerate().map(deviation).collect();

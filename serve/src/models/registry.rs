@@ -182,15 +182,16 @@ impl Registry {
                 )));
             }
         };
-        let unknown = || {
-            let name: String = name.unwrap_or_default().chars().take(40).collect();
-            let names = self.names().join(", ");
-            Problem::new(
-                StatusCode::NOT_FOUND,
-                format!("model: expected one of {names}, got '{name}'"),
-            )
-        };
-        served.map(ModelSlot::now).ok_or_else(unknown)
+        served
+            .map(ModelSlot::now)
+            .ok_or_else(|| self.unknown(name.unwrap_or_default()))
+    }
+
+    fn unknown(&self, name: &str) -> Problem {
+        let name: String = name.chars().take(40).collect();
+        let names = self.names().join(", ");
+        let message = format!("model: expected one of {names}, got '{name}'");
+        Problem::new(StatusCode::NOT_FOUND, message)
     }
 
     /// All names.

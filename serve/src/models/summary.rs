@@ -164,18 +164,18 @@ fn boxes_of(frame: &Frame, tree: &Tree) -> Vec<Vec<PixelBox>> {
 fn levels(model: &Model, tree: &Tree) -> Value {
     let frame = model.structure.frame;
     let boxes = frame.map(|frame| boxes_of(&frame, tree));
-    let layer = |l: usize| {
-        let shown = |boxes: &Vec<Vec<PixelBox>>| {
-            let boxes = boxes[l].iter().map(PixelBox::json);
-            boxes.collect::<Vec<_>>()
-        };
-        json!({
+    let mut layers = Vec::new();
+    for l in 0..=tree.levels.len() {
+        let of_layer = boxes
+            .as_ref()
+            .map(|boxes| boxes[l].iter().map(PixelBox::json));
+        layers.push(json!({
             "nodes": tree.nodes(l),
             "channels": tree.channels(l),
-            "boxes": boxes.as_ref().map(shown),
-        })
-    };
-    json!((0..=tree.levels.len()).map(layer).collect::<Vec<_>>())
+            "boxes": of_layer.map(|boxes| boxes.collect::<Vec<_>>()),
+        }));
+    }
+    json!(layers)
 }
 
 #[cfg(test)]

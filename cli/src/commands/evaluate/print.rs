@@ -63,6 +63,7 @@ fn print_confusion(outcome: &Outcome, width: usize, out: &mut impl Write) -> Res
     let names: Vec<String> = outcome.classes.iter().map(|c| shown(&c.class)).collect();
     let head = |name: &String| format!(" {:>9}", name.chars().take(9).collect::<String>());
     let heads: String = names.iter().map(head).collect();
+    let width = width.max("true as".len());
     writeln!(out, "{:<width$}{heads}", "true as")?;
     for (name, row) in names.iter().zip(&outcome.confusion) {
         let cells: String = row.iter().map(|count| format!(" {count:>9}")).collect();

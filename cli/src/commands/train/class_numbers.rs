@@ -40,13 +40,11 @@ pub fn class_numbers(option: &str, words: &str, text: &str, table: &Table) -> Re
     let names: Vec<String> = (0..table.classes())
         .map(|class| class_name(table, class))
         .collect();
-    let wrong = |got: &str| {
-        let names = some_of(&names);
-        user_error(format!(
-            "{option}: expected {words}, or a number above 0 for each class ({names}), such as \
-             a=1,b=2, got {got}"
-        ))
-    };
+    let expected = format!(
+        "{option}: expected {words}, or a number above 0 for each class ({}), such as a=1,b=2",
+        some_of(&names)
+    );
+    let wrong = |got: &str| user_error(format!("{expected}, got {got}"));
     let mut numbers = vec![0.0; names.len()];
     for part in text.split(',') {
         let (name, number) = part.rsplit_once('=').ok_or_else(|| wrong(part))?;

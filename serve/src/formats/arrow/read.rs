@@ -195,11 +195,8 @@ impl ArrowDecoder {
             ));
         }
         let known = |column: &StreamColumn| {
-            column
-                .dictionary
-                .as_ref()
-                .filter(|(other, _)| *other == id)
-                .map(|(_, kind)| kind.clone())
+            let (other, kind) = column.dictionary.as_ref()?;
+            (*other == id).then(|| kind.clone())
         };
         let Some(kind) = self.columns.iter().find_map(known) else {
             return Ok(());

@@ -149,13 +149,7 @@ pub(super) fn values(
                 (_, 4) => numbers(ends, rows + 1, |b| i64::from(i32::from_le_bytes(b)))?,
                 _ => numbers(ends, rows + 1, i64::from_le_bytes)?,
             };
-            let text = |pair: &[i64]| {
-                let place = |at: i64| usize::try_from(at).map_err(|_| Damaged);
-                let part = data.get(place(pair[0])?..place(pair[1])?).ok_or(Damaged)?;
-                std::str::from_utf8(part)
-                    .map(str::to_owned)
-                    .map_err(|_| Damaged)
-            };
+            let text = |pair: &[i64]| text_at(data, pair[0], pair[1]);
             ColumnValues::Texts(places.windows(2).map(text).collect::<Read<_>>()?)
         }
         Type::View => views(rows, buffers)?,
@@ -222,4 +216,12 @@ impl ColumnValues {
             Self::Texts(all) => all.len(),
         }
     }
+}
+
+/// The text between two places of a buffer.
+fn text_at(data: &[u8], from: i64, to: i64) -> Read<String> {
+    let place = |at: i64| usize::try_from(at).map_err(|_| Damaged);
+    let part = data.get(place(from)?..place(to)?).ok_or(Damaged)?;
+    let text = std::str::from_utf8(part).map_err(|_| Damaged)?;
+    Ok(text.to_owned())
 }
