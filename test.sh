@@ -51,7 +51,7 @@ environment() {
     step apt-get install -y -qq python3 python3-venv
     step python3 -m venv --clear "$work/$1"
   fi
-  step "$work/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
+  [ $# -eq 1 ] || step "$work/$1/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
 }
 
 need cc gcc libc6-dev
@@ -84,8 +84,20 @@ environment serve pyarrow==26.0.1 schemathesis==4.32.5
 scripts "$work/serve/bin/python" serve/web/test/api.py
 scripts "$work/serve/bin/python" serve/web/test/page.py
 
-# The Python package, built and installed in a fresh environment as a user would.
-environment python "./python[test]"
+# The engine in the browser: the page without a service, beside the native service.
+bindgen=$(sed -n 's/^wasm-bindgen = "=\([0-9.]*\)".*/\1/p' web/Cargo.toml)
+"$tools/bin/wasm-bindgen" --version 2>/dev/null | grep -qF "$bindgen" ||
+  step cargo install --quiet --force "wasm-bindgen-cli@$bindgen" --no-default-features --bin wasm-bindgen --root "$tools" --target-dir "$tools/target"
+rustup target list --installed | grep -q wasm32-unknown-unknown || step rustup target add wasm32-unknown-unknown
+step "$SUMOUT" train mnist-ht --data digits --steps 60 --out "$work/digits.sumout"
+PATH="$tools/bin:$PATH" step web/build.sh "$work/web" "$work/digits.sumout"
+scripts python3 web/test/site.py "$work/web"
+
+# The Python package as a wheel for any Linux: built once, by a compiler that PyPI has too, and installed where there is none.
+environment build maturin==1.16.0 ziglang==0.17.0
+PATH="$work/build/bin:$PATH" step maturin build --quiet --release --zig --locked --manifest-path python/Cargo.toml --out "$work/wheels"
+environment python
+PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test]"
 tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 
 # The paper's rivals, a few steps each. PyTorch's wheel of this name is large (3 GB with what it needs), so its

@@ -1,7 +1,8 @@
 //! All arguments of the command line.
 
 use crate::commands::{
-    bench, completions, demo, evaluate, explain, impute, inspect, predict, sample, serve, train,
+    bench, completions, compress, demo, evaluate, explain, impute, inspect, man, predict, sample,
+    serve, train,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -11,13 +12,30 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "sumout", version, disable_help_subcommand = true)]
 pub struct Args {
-    /// The command.
+    /// The command; none for the first steps.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
     /// Number of threads [default: one per core]
     #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 }
+
+/// What `sumout` alone prints.
+pub const FIRST_STEPS: &str = "\
+Sumout classifies, completes, samples and scores data with missing values, exactly.
+
+First steps, which need no files:
+  sumout demo --table     a small table with missing values: train, evaluate, predict, impute
+  sumout demo             handwritten digits with missing pixels: a page to look at, in a minute
+
+With your own table:
+  sumout train --data table.csv --target COLUMN --out model.sumout
+  sumout predict model.sumout --data new.csv
+  sumout impute model.sumout --data new.csv
+  sumout serve model.sumout
+
+sumout --help lists all commands, sumout COMMAND --help says what one does.
+";
 
 /// The commands. Most have their help in their own file.
 #[allow(missing_docs)]
@@ -31,12 +49,14 @@ pub enum Command {
     Sample(sample::Args),
     Explain(explain::Args),
     Inspect(inspect::Args),
+    Compress(compress::Args),
     Serve(serve::Args),
     Bench(bench::Args),
     /// List and download data sets that can be used by name
     #[command(subcommand)]
     Data(Data),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// The commands for data sets.

@@ -1,14 +1,15 @@
 //! `sumout`: parse, then act.
 
 use anyhow::Result;
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use std::io::{self, Write};
 use std::process::ExitCode;
-use sumout_cli::args::{Args, Command, Data};
+use sumout_cli::args::{Args, Command, Data, FIRST_STEPS};
 use sumout_cli::commands::{
-    bench, completions, data, demo, evaluate, explain, impute, inspect, predict, sample, serve,
-    train,
+    bench, completions, compress, data, demo, evaluate, explain, impute, inspect, man, predict,
+    sample, serve, train,
 };
+use sumout_cli::demo::table::Step;
 use sumout_cli::terminal::progress::Patient;
 use sumout_cli::terminal::{hints, interrupt, user_error};
 
@@ -58,8 +59,14 @@ fn run(args: &Args) -> Result<()> {
             .build_global()?;
     }
     let mut out = io::stdout().lock();
-    match &args.command {
-        Command::Demo(args) => demo::run(args, &mut out)?,
+    let Some(command) = &args.command else {
+        return Ok(out.write_all(FIRST_STEPS.as_bytes())?);
+    };
+    match command {
+        Command::Demo(args) => match demo::tour(args)? {
+            Some(steps) => take(&steps, &mut out)?,
+            None => demo::run(args, &mut out)?,
+        },
         Command::Train(args) => train::run(args, &mut Patient(&mut out))?,
         Command::Evaluate(args) => evaluate::run(args, &mut out)?,
         Command::Predict(args) => predict::run(args)?,
@@ -67,6 +74,7 @@ fn run(args: &Args) -> Result<()> {
         Command::Sample(args) => sample::run(args)?,
         Command::Explain(args) => explain::run(args)?,
         Command::Inspect(args) => inspect::run(args, &mut out)?,
+        Command::Compress(args) => compress::run(args, &mut out)?,
         Command::Serve(args) => serve::run(args, &mut out)?,
         Command::Bench(args) => bench::run(args, &mut out)?,
         Command::Data(Data::List) => data::list(&mut out)?,
@@ -74,7 +82,32 @@ fn run(args: &Args) -> Result<()> {
             data::get(name, to.as_deref(), &mut out, &mut io::stderr())?
         }
         Command::Completions(args) => completions::run(args, Args::command(), &mut out)?,
+        Command::Man(args) => man::run(args, Args::command())?,
     }
     out.flush()?;
+    Ok(())
+}
+
+/// Lines of a file that the tour shows.
+const SHOWN: usize = 5;
+
+/// Takes the steps of a tour: prints every command, and runs it as if the user had typed it.
+fn take(steps: &[Step], out: &mut impl Write) -> Result<()> {
+    for step in steps {
+        match step {
+            Step::Say(sentence) => writeln!(out, "\n{sentence}")?,
+            Step::Run(words) => {
+                writeln!(out, "\n$ sumout {}", words.join(" "))?;
+                out.flush()?;
+                run(&Args::parse_from(["sumout".to_owned()].iter().chain(words)))?;
+            }
+            Step::Show(file) => {
+                writeln!(out, "\n$ head -n {SHOWN} {file}")?;
+                let text = std::fs::read_to_string(file)?;
+                let mut lines = text.lines().take(SHOWN);
+                lines.try_for_each(|line| writeln!(out, "{line}"))?;
+            }
+        }
+    }
     Ok(())
 }

@@ -499,7 +499,7 @@ fn interrupted_downloads_leave_nothing() {
 #[test]
 fn help_completions_and_closed_pipes() {
     let home = tempfile::tempdir().unwrap();
-    insta::assert_snapshot!(shown(&sumout(&[], home.path(), &[]), home.path(), "").lines().next().unwrap(), @"exit 2");
+    insta::assert_snapshot!(shown(&sumout(&[], home.path(), &[]), home.path(), "").lines().next().unwrap(), @"exit 0");
     insta::assert_snapshot!(shown(&sumout(&["data", "get"], home.path(), &[]), home.path(), ""), @r"
     exit 2
     error: the following required arguments were not provided:

@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 fn pages() -> Vec<(PathBuf, String)> {
     let mut pages = Vec::new();
     add_pages(&root(), false, &mut pages);
-    for folder in ["docs", "data/digits", "experiments"] {
+    for folder in ["docs", "data/digits", "data/penguins", "experiments", "web"] {
         add_pages(&root().join(folder), true, &mut pages);
     }
     add_pages(&root().join("python"), false, &mut pages);
@@ -57,6 +57,7 @@ fn is_path(span: &str) -> bool {
         "serve/",
         "report/",
         "python/",
+        "web/",
         "experiments/",
         "docs/",
         ".ci/",
@@ -135,6 +136,7 @@ fn the_map_of_folders_is_whole() {
         "report",
         "cli",
         "python",
+        "web",
         "experiments",
     ];
     for part in parts.chain(crates.map(|name| root().join(name))) {

@@ -32,7 +32,7 @@ mod open;
 mod models;
 pub mod plan;
 
-pub use catalog::digits;
+pub use catalog::{digits, penguins};
 pub use columns::{encode, infer_columns, match_columns, table_source};
 pub use error::{Error, ErrorKind, Result};
 pub use files::{atomic_file, encoding, source, unfinished_files};

@@ -1,7 +1,7 @@
 //! Parts of the engine for its own tests and benchmarks. Not for anyone else: any version may change them.
 
+pub use crate::arithmetic::instructions::arch;
 pub use crate::arithmetic::math::log_sum_exp;
-pub use crate::arithmetic::matmul::arch;
 pub use crate::circuit::activations::{Activations, Keep};
 pub use crate::circuit::log_flows::LogFlows;
 pub use crate::circuit::log_space::{Join, LogCircuit, LogValues};

@@ -214,6 +214,56 @@ fn everything_comes_back_to_the_bit() {
     assert_eq!(again.to_bytes().unwrap(), bytes);
 }
 
+/// Weights of 16 bits: all within one part in 2¹¹ of what they were, where they are not tiny; the rest to the bit.
+#[test]
+fn a_small_file_has_nearly_the_same_weights() {
+    let mut model = small();
+    let tops = model.structure.root_channels();
+    model.weights.classes = Mixing::from_logits(1, 2, tops, |_, c, a| {
+        [[900.5, 0.0, 900.0], [f32::NEG_INFINITY, -3.5, 1.0]][c][a % 3]
+    });
+    let bytes = model.to_small_bytes().unwrap();
+    assert!(bytes.len() < model.to_bytes().unwrap().len());
+    let again = opens(&bytes);
+    assert_eq!(
+        again.to_small_bytes().unwrap(),
+        bytes,
+        "a second time changes nothing"
+    );
+    let levels = |model: &Model| -> Vec<Mixing> {
+        let trees = model.weights.trees.iter();
+        let levels = trees.flat_map(|tree| tree.levels.iter());
+        levels.chain([&model.weights.classes]).cloned().collect()
+    };
+    for (ours, theirs) in levels(&again).iter().zip(levels(&model)) {
+        for (matrix, c) in (0..ours.matrices).flat_map(|m| (0..ours.rows).map(move |c| (m, c))) {
+            let rows = ours
+                .log_row(matrix, c)
+                .into_iter()
+                .zip(theirs.log_row(matrix, c));
+            for (a, b) in rows {
+                let allowed = 1e-3 * b.abs().max(1.0);
+                assert!(a == b || (a - b).abs() < allowed, "{matrix} {c}: {a} {b}");
+            }
+        }
+    }
+    let mut rest = again;
+    rest.weights.classes = model.weights.classes.clone();
+    let trees = rest.weights.trees.iter_mut().zip(&model.weights.trees);
+    trees.for_each(|(ours, theirs)| ours.levels = theirs.levels.clone());
+    assert_eq!(rest, model);
+}
+
+/// Only mixing weights may be small: a prior of 16 bits is refused.
+#[test]
+fn halves_elsewhere_are_refused() {
+    let bytes = with_header(|h| {
+        h["scaling.scale"]["dtype"] = json!("F16");
+        h["scaling.scale"]["shape"] = json!([6]);
+    });
+    refused(&bytes, "tensor 'scaling.scale': expected F32, got F16");
+}
+
 #[test]
 fn identity_classes_and_frames_come_back() {
     let spec = ImageSpec {
@@ -434,7 +484,7 @@ fn tensors_that_do_not_lie_where_they_say() {
 fn tensors_of_another_kind() {
     refused(
         &with_header(|h| h["log_prior"]["dtype"] = json!("I64")),
-        "tensor 'log_prior': expected F32 or F64, got I64",
+        "tensor 'log_prior': expected F16, F32 or F64, got I64",
     );
     refused(
         &with_header(|h| h["log_prior"]["dtype"] = json!("F99")),

@@ -30,11 +30,12 @@ impl PageFile {
 }
 
 /// All files of the page. The report of the demo has the same base.
-pub const FILES: [PageFile; 13] = [
+pub const FILES: [PageFile; 14] = [
     PageFile::html("/", include_str!("../web/index.html")),
     PageFile::style("/base.css", sumout_report::style::BASE),
     PageFile::style("/style.css", include_str!("../web/style.css")),
     PageFile::script("/elements.js", include_str!("../web/elements.js")),
+    PageFile::script("/ask.js", include_str!("../web/ask.js")),
     PageFile::script("/service.js", include_str!("../web/service.js")),
     PageFile::script("/pictures.js", include_str!("../web/pictures.js")),
     PageFile::script("/sheet.js", include_str!("../web/sheet.js")),

@@ -1,8 +1,7 @@
 //! Why a request cannot be answered: a status, and one sentence that says what and where.
 
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use http::StatusCode;
+use std::io;
 use sumout_data::ErrorKind;
 
 /// Why a request was not answered.
@@ -60,32 +59,10 @@ impl From<sumout_data::Error> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let body = json!({ "error": self.message }).to_string();
-        let mut response = (
-            self.status,
-            [(header::CONTENT_TYPE, "application/json")],
-            body,
-        )
-            .into_response();
-        let headers = response.headers_mut();
-        if matches!(
-            self.status,
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
-        ) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        // The rest of the body need not be read.
-        if matches!(
-            self.status,
-            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT
-        ) {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
+/// A problem while an answer is written: too large, or a disk that is full.
+pub fn unwritable(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Problem::large(error.to_string()),
+        _ => Problem::ours(format!("the answer could not be kept: {error}")),
     }
 }

@@ -1,6 +1,6 @@
 // The page of `sumout serve`: erase pixels and watch, look inside, fill a table.
 // Plain JavaScript, no dependencies. Modules stand in this order, and use only those before them:
-// elements, service, pictures, sheet, form, answer, examples, look, fill, app.
+// elements, ask, service, pictures, sheet, form, answer, examples, look, fill, app.
 
 import { changed, forgetAnswer } from "./answer.js";
 import { $, element, showProblem } from "./elements.js";
@@ -108,13 +108,21 @@ async function start() {
   listenToForm(changed);
   listenToLook();
   listenToFill();
-  ({ models: state.models } = await requestJson("/v1/models"));
   const chooser = $("model");
-  const option = ({ name }) => element("option", { value: name, textContent: name });
-  chooser.replaceChildren(...state.models.map(option));
-  $("model-label").hidden = state.models.length < 2;
   chooser.addEventListener("change", () => useModel(chooser.value).catch(failed));
-  await useModel(state.models[0].name);
+  // Where models can be opened on the page, its name comes with this event.
+  document.addEventListener("model", ({ detail }) => showModels(detail).catch(failed));
+  await showModels();
+}
+
+/** Lists the models, and uses the one of that name, or the first. */
+async function showModels(name) {
+  ({ models: state.models } = await requestJson("/v1/models"));
+  const option = ({ name }) => element("option", { value: name, textContent: name });
+  $("model").replaceChildren(...state.models.map(option));
+  $("model-label").hidden = state.models.length < 2;
+  $("model").value = name ?? state.models[0].name;
+  await useModel($("model").value);
 }
 
 start().catch(failed);

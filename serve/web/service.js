@@ -1,5 +1,6 @@
 // The chosen model, and requests to the service.
 
+import { ask } from "./ask.js";
 import { $ } from "./elements.js";
 
 const MAX_RETRIES = 10; // of a request to a busy service
@@ -34,7 +35,7 @@ export async function request(path, options = {}, retries = 0) {
   const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
   let response;
   try {
-    response = await fetch(path, { ...options, signal, headers });
+    response = await ask(path, { ...options, signal, headers });
   } catch {
     signal.throwIfAborted();
     throw new Error("The service does not answer. Is it still running?");

@@ -1,6 +1,8 @@
-//! `sumout demo`: a minute of training, a table, and a page. It needs nothing but this program.
+//! `sumout demo`: a minute of training, a table, and a page; or the first hour with a table. It needs nothing but this
+//! program.
 
-use crate::demo::{comparison, recipe, training};
+use crate::demo::table::Step;
+use crate::demo::{comparison, recipe, table, training};
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use std::fs;
@@ -16,12 +18,16 @@ use sumout_report::{accuracy, gallery, page, readme_picture};
 /// Train on the built-in digits, test with missing pixels, and write a report to look at
 ///
 /// Takes about a minute on two cores and needs no files. The same seed prints the same table, with
-/// any number of threads.
+/// any number of threads. With --table, a small table with missing values instead: the commands
+/// that train, evaluate, predict and impute are shown and run one after the other.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder for report.html and model.sumout
+    /// The folder for report.html and model.sumout, or for the table and what is made from it
     #[arg(long, value_name = "FOLDER", default_value = "sumout-demo")]
     out: PathBuf,
+    /// A table of penguins instead of digits, command by command
+    #[arg(long)]
+    table: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -34,6 +40,16 @@ pub struct Args {
     /// Also draw the picture of the README
     #[arg(long, hide = true, value_name = "PNG")]
     picture: Option<PathBuf>,
+}
+
+/// The tour of a table: its files are written here, its commands are for the caller to run. None without `--table`.
+pub fn tour(args: &Args) -> Result<Option<Vec<Step>>> {
+    if !args.table {
+        return Ok(None);
+    }
+    prepare(&args.out, &args.out.join("penguins.csv"))?;
+    table::write_files(&args.out)?;
+    Ok(Some(table::steps(&args.out, args.seed)))
 }
 
 /// Trains, tests, prints the table, writes the page and the model.

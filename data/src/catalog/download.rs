@@ -2,8 +2,8 @@
 //!
 //! Whichever it was, SHA-256 is compared; a file appears whole and right or not at all.
 
-use crate::catalog::npm;
 use crate::catalog::sets::{CatalogSet, DataFile, NpmPackage, Sum};
+use crate::catalog::{http, npm};
 use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::files::atomic_file::Staged;
 use flate2::read::MultiGzDecoder;
@@ -13,8 +13,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use ureq::tls::{PemItem, RootCerts, TlsConfig};
 
 /// A folder that has one folder for each data set.
 pub const DATA_VARIABLE: &str = "SUMOUT_DATA";
@@ -324,38 +322,8 @@ fn from_mirrors<'a>(
     None
 }
 
-/// Certificates to trust: Mozilla's list, which is in the program, or those in the file of `SSL_CERT_FILE`, as for curl.
-/// Behind a company's proxy that opens every connection, only the latter work.
-fn trusted() -> RootCerts {
-    let file = env::var_os("SSL_CERT_FILE")
-        .and_then(|path| fs::read(path).ok())
-        .unwrap_or_default();
-    let certificates = ureq::tls::parse_pem(&file).filter_map(|item| match item {
-        Ok(PemItem::Certificate(certificate)) => Some(certificate),
-        _ => None,
-    });
-    let certificates: Vec<_> = certificates.collect();
-    if certificates.is_empty() {
-        RootCerts::WebPki
-    } else {
-        certificates.into()
-    }
-}
-
 fn from_mirror(url: &str, path: &Path, expected: &Sum, on_step: &mut OnStep<'_>) -> Result<()> {
-    let agent = ureq::Agent::config_builder()
-        // A user may have a mirror without TLS; the known mirrors never redirect to one.
-        .https_only(!url.starts_with("http://"))
-        .tls_config(TlsConfig::builder().root_certs(trusted()).build())
-        .timeout_connect(Some(Duration::from_secs(15)))
-        .timeout_recv_response(Some(Duration::from_secs(30)))
-        .timeout_per_read(Some(Duration::from_secs(30)))
-        .user_agent(concat!("sumout/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .new_agent();
-    let response = agent.get(url).call();
-    let response = response.map_err(|error| failed(error.to_string()))?;
-    store(response.into_body().into_reader(), path, expected, on_step)
+    store(http::body(url).map_err(failed)?, path, expected, on_step)
 }
 
 fn from_npm(

@@ -67,7 +67,7 @@ pub fn argmax<T: PartialOrd>(numbers: &[T]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arithmetic::matmul::arch;
+    use crate::arithmetic::instructions::arch;
     use pulp::WithSimd;
 
     struct Exp<'a>(&'a mut [f32]);

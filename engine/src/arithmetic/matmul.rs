@@ -14,7 +14,7 @@
 //! Ours takes 64 gathered rows at a time at that speed, so mixing and product stay in the cache together.
 //! Tiles of 12 rows × 2 registers of 16 lanes keep 24 sums in 32 registers, and the loop has no spill.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 /// Columns of a full panel. A last panel of [`HALF`] columns closes a matrix whose width does not fill one.
 pub const PANEL: usize = 32;
@@ -42,11 +42,6 @@ pub fn panels(width: usize) -> impl Iterator<Item = Panel> {
         width: PANEL.min(width - first),
     };
     (0..width).step_by(PANEL).map(panel)
-}
-
-/// The instructions of this machine, chosen once.
-pub fn arch() -> Arch {
-    Arch::new()
 }
 
 /// One product on one panel.
@@ -293,6 +288,7 @@ unsafe fn tile_scalar(rows: usize, columns: usize, tile: Tile) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arithmetic::instructions::arch;
     use crate::random::{Purpose, Stream};
 
     #[test]

@@ -1,7 +1,8 @@
-//! Arithmetic that knows no model: matrix products, elementary functions, the normal distribution, transposes, tasks on threads.
+//! Arithmetic that knows no model: the choice of instructions, matrix products, elementary functions, the normal distribution, transposes, tasks on threads.
 //!
 //! Uses: `random` (in tests).
 
+pub mod instructions;
 pub mod math;
 pub mod normal;
 pub mod matmul;

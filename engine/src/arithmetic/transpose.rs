@@ -3,6 +3,8 @@
 //! Four rounds of interleaving transpose a block: a round takes rows i and i + 8 and makes rows 2i and 2i + 1, the
 //! numbers of both by turns. 64 shuffles for 256 numbers.
 
+#[cfg(target_arch = "x86_64")]
+use crate::arithmetic::instructions::{Instructions, allowed};
 use crate::arithmetic::matmul::HALF;
 
 /// Number (i, j) of a block, `from[i·from_row + j]`, becomes number (j, i) of the other, `to[j·to_row + i]`.
@@ -10,7 +12,7 @@ pub fn transpose_block(from: &[f32], from_row: usize, to: &mut [f32], to_row: us
     const LAST: usize = HALF - 1;
     assert!(from.len() >= LAST * from_row + HALF && to.len() >= LAST * to_row + HALF);
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
+    if allowed() >= Instructions::Avx512 && std::arch::is_x86_feature_detected!("avx512f") {
         // SAFETY: the machine has these instructions, and the slices hold 16 rows of 16 numbers.
         return unsafe { turn_in_registers(from.as_ptr(), from_row, to.as_mut_ptr(), to_row) };
     }

@@ -9,7 +9,8 @@
 //! leaf      flow(d)  = φ⁰(d) dφ⁰(d)                        P(d_i = d | x) when the output gradients are a posterior
 //! ```
 
-use crate::arithmetic::matmul::{arch, padded};
+use crate::arithmetic::instructions::arch;
+use crate::arithmetic::matmul::padded;
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{Activations, Buffers, children_of, cut_tasks, fit};
 use crate::layers::leaf_statistics::Statistics;

@@ -11,7 +11,8 @@
 //!
 //! where g(y) = ∂ objective / ∂ log P(x|y) are the output gradients.
 
-use crate::arithmetic::matmul::{arch, padded};
+use crate::arithmetic::instructions::arch;
+use crate::arithmetic::matmul::padded;
 use crate::arithmetic::tasks::{for_each_task, in_pool};
 use crate::circuit::activations::{Activations, Buffers, Keep, Root, fit};
 use crate::layers::scaled_rows::{TINY, UnderflowBound};

@@ -1,7 +1,8 @@
 //! The way back from the classes to the tops of the trees, and the gradient of the class rows.
 //! The equations are those of `class_root`.
 
-use crate::arithmetic::matmul::{Panel, arch, padded};
+use crate::arithmetic::instructions::arch;
+use crate::arithmetic::matmul::{Panel, padded};
 use crate::circuit::activations::{Activations, Buffers, Root, fit};
 use crate::layers::mixing_gradient::{MatrixShape, Scratch, Segment, with_mixed};
 use crate::layers::scaled_rows::TINY;

@@ -4,7 +4,8 @@
 //! evaluates the leaves (at the first level), mixes each child, multiplies them and rescales. Every row is computed
 //! alone and every sum has a fixed order, so the number of threads changes no bit.
 
-use crate::arithmetic::matmul::{Then, arch, padded};
+use crate::arithmetic::instructions::arch;
+use crate::arithmetic::matmul::{Then, padded};
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{
     Activations, Buffers, Fetched, Keep, children_of, cut, cut_nodes, cut_tasks, fit,

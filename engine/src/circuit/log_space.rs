@@ -26,8 +26,8 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
+use crate::arithmetic::instructions::arch;
 use crate::arithmetic::math::log_sum_exp;
-use crate::arithmetic::matmul::arch;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};

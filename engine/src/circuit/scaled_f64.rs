@@ -4,7 +4,8 @@
 //! in a hundred need them, because the scores of *all* classes are to be right. Four rows are computed together, so that a
 //! weight is read once for all of them. What even f64 cannot hold is left to `log_space.rs`.
 
-use crate::arithmetic::matmul::{PANEL, arch};
+use crate::arithmetic::instructions::arch;
+use crate::arithmetic::matmul::PANEL;
 use crate::layers::leaf::{Family, log_leaf};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};

@@ -368,7 +368,7 @@ impl WithSimd for LeafForward<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::arithmetic::matmul::arch;
+    use crate::arithmetic::instructions::arch;
     use crate::structure::Kind;
 
     /// A family with a coordinate of each kind, and a position of it.

@@ -321,7 +321,7 @@ fn divide_rows<S: Simd>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arithmetic::matmul::arch;
+    use crate::arithmetic::instructions::arch;
 
     /// Products of 1 to 9 children, and their derivatives, the naive way in f64.
     #[test]

@@ -1,7 +1,8 @@
 //! The weights of mixing as the kernel reads them: W itself, in panels, and ψ = W φ.
 
 use crate::arithmetic::amx::{self, Left, Parts, Right, RightSide, Target};
-use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, arch, padded, panels};
+use crate::arithmetic::instructions::arch;
+use crate::arithmetic::matmul::{PANEL, Panel, Product, Then, padded, panels};
 use crate::layers::mixing::{Mixing, panel_place};
 use crate::layers::softmax::Softmax;
 use pulp::{Arch, Simd, WithSimd};
@@ -323,7 +324,7 @@ pub(crate) fn cut_panels_mut<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arithmetic::matmul::arch;
+    use crate::arithmetic::instructions::arch;
     use crate::layers::mixing_gradient::{MatrixShape, Scratch, Segment, with_mixed};
     use crate::random::{Purpose, Stream};
 

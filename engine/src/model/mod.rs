@@ -4,6 +4,7 @@ pub(crate) mod column_range;
 pub(crate) mod curve;
 mod scaling;
 pub(crate) mod tensor_file;
+pub(crate) mod logits_tensor;
 pub(crate) mod check;
 pub(crate) mod model_file;
 mod target;
@@ -196,6 +197,11 @@ impl Model {
     /// The bytes of a model file (`docs/model-file.md`).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         model_file::to_bytes(self)
+    }
+
+    /// The bytes of a model file of about half the size: mixing weights have 16 bits.
+    pub fn to_small_bytes(&self) -> Result<Vec<u8>> {
+        model_file::to_small_bytes(self)
     }
 
     /// Says what is wrong with a model that cannot answer questions: sizes that differ from the blueprint's, numbers

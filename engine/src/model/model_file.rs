@@ -4,8 +4,8 @@
 //! log_prior              (K) f64                 log P(y)
 //! scaling.offset, .scale (1) or (width)          z = (w(x) − offset) · scale; w is in `column_range.rs`, `curve.rs`
 //! curves.x, .y (knots of all columns)             of those with a curve; how many each has is in the JSON text
-//! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis
-//! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis
+//! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis; f32, or f16 in a small file
+//! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis; f32, or f16 in a small file
 //! tree0.leaves.mean      (coordinates, M)        Gaussian coordinates, family after family; log_sigma likewise
 //! tree0.leaves.logits    (values, M)             discrete coordinates, V rows each; softmax over those rows
 //! state.NAME             (n) f32 or f64          only in training checkpoints
@@ -28,9 +28,9 @@
 
 use crate::error::{Error, Result};
 use crate::layers::leaf::{Coordinate, Family, values_of};
-use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::model::check::check;
+use crate::model::logits_tensor::{Logits, logits_in_rows, mixing_from};
 use crate::model::tensor_file::{self, Tensor, Tensors, wrong};
 use crate::model::{About, ColumnRange, Curve, Model, Scaling};
 use crate::structure::{Kind, Structure, Tree};
@@ -89,7 +89,12 @@ fn present<'de, D: Deserializer<'de>>(source: D) -> std::result::Result<Option<V
 
 /// The file of a model.
 pub fn to_bytes(model: &Model) -> Result<Vec<u8>> {
-    write(model, None, model_tensors(model)?)
+    write(model, None, model_tensors(model, Logits::Single)?)
+}
+
+/// The file of a model with mixing weights of 16 bits.
+pub fn to_small_bytes(model: &Model) -> Result<Vec<u8>> {
+    write(model, None, model_tensors(model, Logits::Half)?)
 }
 
 /// The model of a file, checked.
@@ -99,7 +104,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Model> {
 
 /// The file of a model in training.
 pub fn checkpoint_to_bytes(checkpoint: &Parts) -> Result<Vec<u8>> {
-    let mut tensors = model_tensors(&checkpoint.model)?;
+    let mut tensors = model_tensors(&checkpoint.model, Logits::Single)?;
     for (name, values) in &checkpoint.tensors {
         tensors.insert(
             format!("{STATE}{name}"),
@@ -165,7 +170,7 @@ fn write(
 }
 
 /// All tensors of a model, which is checked first.
-fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
+fn model_tensors(model: &Model, bits: Logits) -> Result<BTreeMap<String, Tensor>> {
     check(model)?;
     let mut tensors = BTreeMap::new();
     tensors.insert("log_prior".into(), Tensor::doubles(&model.log_prior));
@@ -190,7 +195,7 @@ fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
     let classes = &model.weights.classes;
     tensors.insert(
         "classes.logits".into(),
-        logits_in_rows(&[classes.rows, classes.columns], classes),
+        logits_in_rows(&[classes.rows, classes.columns], classes, bits),
     );
     for (t, (tree, blueprint)) in model
         .weights
@@ -213,7 +218,7 @@ fn model_tensors(model: &Model) -> Result<BTreeMap<String, Tensor>> {
             let shape = [mixing.matrices, mixing.rows, mixing.columns];
             tensors.insert(
                 format!("tree{t}.level{}.logits", l + 1),
-                logits_in_rows(&shape, mixing),
+                logits_in_rows(&shape, mixing, bits),
             );
         }
     }
@@ -241,15 +246,6 @@ fn read_curves(tensors: &mut Tensors<'_>, knots: &[usize]) -> Result<Vec<Curve>>
         });
     }
     Ok(curves)
-}
-
-/// (matrices, C, A), without the padding of panels.
-fn logits_in_rows(shape: &[usize], mixing: &Mixing) -> Tensor {
-    let rows = (0..mixing.matrices).flat_map(|matrix| (0..mixing.rows).map(move |c| (matrix, c)));
-    Tensor::floats(
-        shape,
-        rows.flat_map(|(matrix, c)| (0..mixing.columns).map(move |a| mixing.logit(matrix, c, a))),
-    )
 }
 
 /// The leaves of a tree stacked, family after family and coordinate after coordinate, each (rows, M).
@@ -297,7 +293,7 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
     structure.check()?;
     let (k, tops) = (structure.classes, structure.root_channels());
     let classes = mixing_from(
-        tensors.floats("classes.logits", Some(&[k, tops]))?,
+        tensors.floats_or_halves("classes.logits", &[k, tops])?,
         [1, k, tops],
     );
     let trees = structure
@@ -336,13 +332,6 @@ fn read(bytes: &[u8]) -> Result<(Model, Option<Value>, Tensors<'_>)> {
         return Err(wrong("its checksum is another one: the file is damaged"));
     }
     Ok((model, state, tensors))
-}
-
-fn mixing_from(logits: Vec<f32>, [matrices, rows, columns]: [usize; 3]) -> Mixing {
-    let mut logits = logits.into_iter();
-    Mixing::from_logits(matrices, rows, columns, |_, _, _| {
-        logits.next().unwrap_or(f32::NAN)
-    })
 }
 
 fn read_tree(tensors: &mut Tensors<'_>, t: usize, tree: &Tree) -> Result<TreeWeights> {
@@ -386,7 +375,7 @@ fn read_tree(tensors: &mut Tensors<'_>, t: usize, tree: &Tree) -> Result<TreeWei
             tree.channels(l),
             tree.channels(l - 1),
         ];
-        let logits = tensors.floats(&format!("tree{t}.level{l}.logits"), Some(&shape))?;
+        let logits = tensors.floats_or_halves(&format!("tree{t}.level{l}.logits"), &shape)?;
         levels.push(mixing_from(logits, shape));
     }
     Ok(TreeWeights { families, levels })

@@ -1,4 +1,4 @@
-//! The container of model files: safetensors, named tensors of f32 or f64 after one table of contents, and one text.
+//! The container of model files: safetensors, named tensors of f16, f32 or f64 after one table of contents, and one text.
 //!
 //! ```text
 //! n (u64) │ contents: n bytes of JSON, {"__metadata__": {"sumout": text}, name: {dtype, shape, data_offsets}, …} │ data
@@ -10,6 +10,7 @@
 //! overflow, lets a name come twice, and does not say which tensor is wrong. Nothing is copied before it is asked for.
 
 use crate::error::{Error, Result};
+use half::f16;
 use safetensors::tensor::{Dtype, TensorInfo, View};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use std::borrow::Cow;
@@ -36,6 +37,16 @@ impl Tensor {
             dtype: Dtype::F32,
             shape: shape.to_vec(),
             bytes: values.flat_map(f32::to_le_bytes).collect(),
+        }
+    }
+
+    /// Of f16, row-major: each the nearest to the number that is given.
+    pub fn halves(shape: &[usize], values: impl Iterator<Item = f32>) -> Self {
+        let bytes = |x: f32| f16::from_f32(x).to_le_bytes();
+        Self {
+            dtype: Dtype::F16,
+            shape: shape.to_vec(),
+            bytes: values.flat_map(bytes).collect(),
         }
     }
 
@@ -179,6 +190,19 @@ impl<'a> Tensors<'a> {
         })
     }
 
+    /// Takes a tensor of f32 or f16, of exactly that shape.
+    pub fn floats_or_halves(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let is_half = |(info, _): &(TensorInfo, _)| info.dtype == Dtype::F16;
+        if !self.left.get(name).is_some_and(is_half) {
+            return self.floats(name, Some(shape));
+        }
+        let data = self.take(name, Dtype::F16, Some(shape))?;
+        let numbers = data.as_chunks().0.iter();
+        Ok(numbers
+            .map(|&bytes| f16::from_le_bytes(bytes).to_f32())
+            .collect())
+    }
+
     /// Takes a tensor of f32, of exactly that shape if one is given.
     pub fn floats(&mut self, name: &str, shape: Option<&[usize]>) -> Result<Vec<f32>> {
         let data = self.take(name, Dtype::F32, shape)?;
@@ -232,11 +256,12 @@ impl<'a> Tensors<'a> {
 /// The bytes of a tensor that starts where the one before it ended.
 fn stretch<'a>(name: &str, info: &TensorInfo, end: usize, data: &'a [u8]) -> Result<&'a [u8]> {
     let size = match info.dtype {
+        Dtype::F16 => 2,
         Dtype::F32 => 4,
         Dtype::F64 => 8,
         other => {
             return Err(wrong(format!(
-                "tensor '{name}': expected F32 or F64, got {other}"
+                "tensor '{name}': expected F16, F32 or F64, got {other}"
             )));
         }
     };

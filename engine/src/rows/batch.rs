@@ -1,6 +1,6 @@
 //! Rows of data in the frame.
 
-use crate::arithmetic::matmul::arch;
+use crate::arithmetic::instructions::arch;
 use crate::arithmetic::tasks::for_each_task;
 use crate::structure::Structure;
 

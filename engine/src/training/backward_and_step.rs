@@ -5,7 +5,7 @@
 //! Where nodes share matrices, dW is summed first: by group of windows, then over the groups, in a fixed order.
 
 use crate::arithmetic::amx::Parts;
-use crate::arithmetic::matmul::arch;
+use crate::arithmetic::instructions::arch;
 use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::activations::{Activations, cut};
 use crate::circuit::backward::LevelBackward;

@@ -17,8 +17,8 @@
 //! Tried: dW of all matrices first, then all steps over separate logits. The numbers of a step (weights, logits, memory,
 //! dW) then leave the cache between the two, and the step waits for memory.
 
+use crate::arithmetic::instructions::arch;
 use crate::arithmetic::math::{exp, inverse_root};
-use crate::arithmetic::matmul::arch;
 use crate::arithmetic::tasks::for_each_task;
 use crate::error::{Error, Result};
 use crate::layers::mixing_gradient::Scratch;

@@ -1,6 +1,6 @@
 //! Rows of an answer: what they hold, and how a row looks in JSON, in CSV and in flat columns.
 
-use crate::formats::text::CsvTable;
+use crate::formats::csv_rows::CsvTable;
 use csv::StringRecord;
 use serde::ser::{Serialize, Serializer};
 use sumout_data::cells::{Cell, Field, FieldKind, Value};

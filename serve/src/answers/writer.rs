@@ -1,16 +1,15 @@
 //! Answers on their way out: JSON, JSON lines, CSV or an Arrow stream.
 
 use crate::answers::rows::{AnswerOf, Block, csv_text};
-use crate::bodies::spool::{Spool, unwritable};
 use crate::formats::arrow::write as arrow;
+use crate::formats::csv_rows::CsvTable;
 use crate::formats::negotiate::BodyFormat;
-use crate::formats::text::CsvTable;
-use crate::problem::Problem;
+use crate::problem::{Problem, unwritable};
 use std::io::{self, Write};
 use sumout_data::cells::Field;
 
 /// Writes an answer.
-pub struct AnswerWriter<'a> {
+pub struct AnswerWriter<'a, W> {
     format: BodyFormat,
     of: AnswerOf<'a>,
     /// A CSV file that comes back with its holes filled.
@@ -18,16 +17,16 @@ pub struct AnswerWriter<'a> {
     fields: Vec<Field>,
     rows: usize,
     /// The answer so far.
-    pub spool: Spool,
+    out: W,
 }
 
-impl<'a> AnswerWriter<'a> {
+impl<'a, W: Write> AnswerWriter<'a, W> {
     /// Starts an answer.
     pub fn new(
         format: BodyFormat,
         of: AnswerOf<'a>,
         table: Option<CsvTable>,
-        spool: Spool,
+        out: W,
     ) -> Result<Self, Problem> {
         let table = table.filter(|_| format == BodyFormat::Csv && of.parts.values);
         let fields = of.fields(table.as_ref());
@@ -37,7 +36,7 @@ impl<'a> AnswerWriter<'a> {
             table,
             fields,
             rows: 0,
-            spool,
+            out,
         };
         writer.start().map_err(|error| unwritable(&error))?;
         Ok(writer)
@@ -47,22 +46,22 @@ impl<'a> AnswerWriter<'a> {
         match self.format {
             BodyFormat::Json => {
                 write!(
-                    self.spool,
+                    self.out,
                     "{{\"model\":{},\"classes\":",
                     serde_json::to_string(self.of.model)?
                 )?;
-                serde_json::to_writer(&mut self.spool, self.of.classes)?;
-                self.spool.write_all(b",\"rows\":[")
+                serde_json::to_writer(&mut self.out, self.of.classes)?;
+                self.out.write_all(b",\"rows\":[")
             }
             BodyFormat::Lines => Ok(()),
             BodyFormat::Csv => {
                 let kept = self.table.iter().flat_map(|table| &table.header);
                 let names = kept.chain(self.fields.iter().map(|field| &field.name));
-                let mut writer = csv::Writer::from_writer(&mut self.spool);
+                let mut writer = csv::Writer::from_writer(&mut self.out);
                 writer.write_record(names).map_err(io_error)?;
                 writer.flush()
             }
-            BodyFormat::Arrow => arrow::schema(&mut self.spool, &self.fields),
+            BodyFormat::Arrow => arrow::schema(&mut self.out, &self.fields),
         }
     }
 
@@ -76,7 +75,7 @@ impl<'a> AnswerWriter<'a> {
             BodyFormat::Arrow => {
                 let of = self.of;
                 let rows = (0..block.rows).map(|row| of.cells(block, row));
-                arrow::batch(&mut self.spool, &self.fields, rows)
+                arrow::batch(&mut self.out, &self.fields, rows)
             }
         };
         written.map_err(|error| unwritable(&error))
@@ -85,7 +84,7 @@ impl<'a> AnswerWriter<'a> {
     fn csv_rows(&mut self, block: &Block) -> io::Result<()> {
         let mut writer = csv::WriterBuilder::new()
             .flexible(true)
-            .from_writer(&mut self.spool);
+            .from_writer(&mut self.out);
         for row in 0..block.rows {
             let mut skipped = 0;
             if let Some(table) = &self.table {
@@ -106,25 +105,25 @@ impl<'a> AnswerWriter<'a> {
 
     fn json_row(&mut self, block: &Block, row: usize) -> io::Result<()> {
         if self.rows > 0 && self.format == BodyFormat::Json {
-            self.spool.write_all(b",")?;
+            self.out.write_all(b",")?;
         }
         self.rows += 1;
-        serde_json::to_writer(&mut self.spool, &self.of.json(block, row))?;
+        serde_json::to_writer(&mut self.out, &self.of.json(block, row))?;
         if self.format == BodyFormat::Lines {
-            self.spool.write_all(b"\n")?;
+            self.out.write_all(b"\n")?;
         }
         Ok(())
     }
 
     /// Ends the answer.
-    pub fn finish(mut self) -> Result<Spool, Problem> {
+    pub fn finish(mut self) -> Result<W, Problem> {
         let written = match self.format {
-            BodyFormat::Json => self.spool.write_all(b"]}"),
+            BodyFormat::Json => self.out.write_all(b"]}"),
             BodyFormat::Lines | BodyFormat::Csv => Ok(()),
-            BodyFormat::Arrow => arrow::end(&mut self.spool),
+            BodyFormat::Arrow => arrow::end(&mut self.out),
         };
         written.map_err(|error| unwritable(&error))?;
-        Ok(self.spool)
+        Ok(self.out)
     }
 }
 
@@ -140,6 +139,7 @@ fn io_error(error: csv::Error) -> io::Error {
 mod tests {
     use super::*;
     use crate::answers::rows::{AnswerParts, RowScores};
+    use crate::bodies::spool::Spool;
     use crate::fixtures::encoder;
     use crate::formats::json;
     use csv::StringRecord;

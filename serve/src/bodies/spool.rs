@@ -3,7 +3,6 @@
 //! A bad row 90,000 can be reported only while the status has not been sent, and most clients read nothing before they
 //! have sent everything. So answers wait: in memory while they are few, then in a file without a name.
 
-use crate::problem::Problem;
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use std::fs::{self, File};
@@ -13,14 +12,6 @@ use std::task::{Context, Poll};
 
 /// Answers beyond this go to a file.
 const IN_MEMORY: usize = 1 << 20;
-
-/// A problem while an answer is written: too large, or a disk that is full.
-pub fn unwritable(error: &io::Error) -> Problem {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => Problem::large(error.to_string()),
-        _ => Problem::ours(format!("the answer could not be kept: {error}")),
-    }
-}
 
 /// Answers that wait.
 pub struct Spool {

@@ -5,7 +5,7 @@ use crate::bodies::arrivals::{Arrivals, BodyKind};
 use crate::bodies::spool::Spool;
 use crate::formats::negotiate::BodyFormat;
 use crate::limits::{Limits, STREAMS};
-use crate::models::registry::{Registry, ServedModel};
+use crate::models::registry::Registry;
 use crate::monitoring::log::Log;
 use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
@@ -17,7 +17,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use sumout_data::model_files::class_among;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// What all requests share.
@@ -141,10 +140,4 @@ fn expected(text: &str, uri: &Uri) -> Option<String> {
         .take(40)
         .collect();
     Some(format!("{name}: expected {expected}, got '{got}'"))
-}
-
-/// The class that a query names.
-pub fn class_of(model: &ServedModel, name: Option<&str>) -> Result<Option<usize>, Problem> {
-    let class = name.map(|name| class_among(&model.classes, name));
-    Ok(class.transpose()?)
 }

@@ -3,54 +3,26 @@
 //! A small JSON body is answered on the spot; everything else is read by a thread a few rows at a time, so that memory
 //! does not grow with the length of a stream.
 
-use crate::answers::rows::{AnswerParts, Block};
+use crate::answers::rows::Block;
 use crate::bodies::incoming::{Incoming, pump, whole};
-use crate::endpoints::app::{Answered, App, class_of, query};
+use crate::endpoints::app::{Answered, App, query};
+use crate::endpoints::queries::{ImputeQuery, PredictQuery};
 use crate::endpoints::rows_request::RowsRequest;
 use crate::formats::arrow::read::ArrowDecoder;
 use crate::formats::json;
 use crate::formats::negotiate::BodyFormat;
 use crate::formats::text::{CsvDecoder, Decode, LinesDecoder, WholeDecoder};
-use crate::limits::{Limits, MAX_DRAWS};
+use crate::limits::Limits;
 use crate::models::worker::Reply;
 use crate::problem::Problem;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use serde::Deserialize;
 use std::time::Instant;
-use sumout::queries::How;
-use sumout_data::layout::Absent;
 use tokio::sync::mpsc;
 
 /// JSON up to here is parsed where it arrives.
 const SMALL: usize = 256 << 10;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PredictQuery {
-    model: Option<String>,
-    #[serde(default)]
-    absent: Absent,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ImputeQuery {
-    model: Option<String>,
-    how: Option<String>,
-    class: Option<String>,
-    seed: Option<u64>,
-    draws: Option<usize>,
-    #[serde(default)]
-    deviation: bool,
-    #[serde(default)]
-    probabilities: bool,
-    #[serde(default)]
-    classes: bool,
-    #[serde(default)]
-    absent: Absent,
-}
 
 /// `POST /v1/predict`.
 pub async fn predict(State(app): State<App>, request: Request) -> Result<Answered, Problem> {
@@ -58,20 +30,8 @@ pub async fn predict(State(app): State<App>, request: Request) -> Result<Answere
     let live = app.registry.find(options.model.as_deref())?;
     let from = BodyFormat::of_body(request.headers())?;
     let to = BodyFormat::accepted(request.headers(), from)?;
-    let parts = AnswerParts {
-        scores: live.predicted.is_none(),
-        numbers: live.predicted.is_some(),
-        ..AnswerParts::default()
-    };
-    let asked = RowsRequest {
-        live,
-        parts,
-        how: How::Mean,
-        class: None,
-        seed: 0,
-        absent: options.absent,
-        to,
-    };
+    let asked = options.asked(live.predicted);
+    let asked = RowsRequest { live, asked, to };
     answer(&app, asked, from, request).await
 }
 
@@ -81,50 +41,9 @@ pub async fn impute(State(app): State<App>, request: Request) -> Result<Answered
     let live = app.registry.find(options.model.as_deref())?;
     let from = BodyFormat::of_body(request.headers())?;
     let to = BodyFormat::accepted(request.headers(), from)?;
-    let how = options.how()?;
-    let draws = options.draws.unwrap_or(0);
-    if draws > MAX_DRAWS {
-        return Err(Problem::bad(format!(
-            "draws: expected at most {MAX_DRAWS}, got {draws}"
-        )));
-    }
-    let class = class_of(&live, options.class.as_deref())?;
-    if options.deviation && how != How::Mean {
-        let name = options.how.unwrap_or_default();
-        return Err(Problem::bad(format!(
-            "deviation: expected how=mean, which alone has one, got how={name}"
-        )));
-    }
-    let parts = AnswerParts {
-        values: true,
-        deviation: options.deviation,
-        probabilities: options.probabilities,
-        draws,
-        scores: options.classes,
-        ..AnswerParts::default()
-    };
-    let asked = RowsRequest {
-        live,
-        parts,
-        how,
-        class,
-        seed: options.seed.unwrap_or(1),
-        absent: options.absent,
-        to,
-    };
+    let asked = options.asked(&live.classes)?;
+    let asked = RowsRequest { live, asked, to };
     answer(&app, asked, from, request).await
-}
-
-impl ImputeQuery {
-    fn how(&self) -> Result<How, Problem> {
-        let Some(name) = &self.how else {
-            return Ok(How::Mean);
-        };
-        name.parse().map_err(|_| {
-            let name: String = name.chars().take(40).collect();
-            Problem::bad(format!("how: expected {}, got '{name}'", How::NAMES))
-        })
-    }
 }
 
 async fn answer(
@@ -175,7 +94,7 @@ fn stream_decoder(
     asked: &RowsRequest,
     limits: &Limits,
 ) -> Result<Box<dyn Decode>, Problem> {
-    let (max_body, absent) = (limits.body(), asked.absent);
+    let (max_body, absent) = (limits.body(), asked.asked.absent);
     let (incoming, encoder) = (Incoming::new(pieces, max_body), &asked.live.encoder);
     Ok(match from {
         BodyFormat::Csv => Box::new(CsvDecoder::new(incoming, encoder, absent)?),
@@ -202,7 +121,7 @@ async fn answer_small(
                 .map_err(late)?;
             answers.push(answer.map_err(|_| Problem::ours("the model has stopped"))??);
         }
-        writer.block(&asked.block(answers, rows))?;
+        writer.block(&asked.asked.block(answers, rows))?;
     }
     Answered::new(writer.finish()?, asked.to, rows)
 }
@@ -271,7 +190,7 @@ fn answer_stream(
             let answers = answers.collect::<Result<_, _>>()?;
             writer.block(&Block {
                 texts: before.texts,
-                ..asked.block(answers, before.rows)
+                ..asked.asked.block(answers, before.rows)
             })?;
         }
         if rows == 0 {

@@ -4,5 +4,7 @@
 
 pub mod negotiate;
 pub mod json;
+pub mod csv_rows;
+#[cfg(feature = "server")]
 pub mod text;
 pub mod arrow;

@@ -1,8 +1,8 @@
 //! Formats of rows by their media types: of a body, and the one that a client prefers.
 
 use crate::problem::Problem;
-use axum::http::header::HeaderMap;
-use axum::http::{StatusCode, header};
+use http::header::HeaderMap;
+use http::{StatusCode, header};
 
 /// How rows are written, in requests and in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Wish {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use http::HeaderValue;
 
     #[test]
     fn formats_by_header() {

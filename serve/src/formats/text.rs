@@ -1,38 +1,17 @@
 //! Rows that come as text: JSON lines and CSV, a few at a time.
 
 use crate::bodies::incoming::{Held, Incoming};
+use crate::formats::csv_rows::{CsvRows, CsvTable, Piece};
 use crate::formats::json::NumberRows;
 use crate::problem::Problem;
-use csv::StringRecord;
 use std::io::BufReader;
-use sumout_data::cells::Cell;
 use sumout_data::encode::Encoder;
-use sumout_data::error::{At, Place};
-use sumout_data::formats::csv::CsvReader;
 use sumout_data::formats::json_lines::JsonLines;
 use sumout_data::formats::json_row::read_row;
 use sumout_data::layout::Absent;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
-
-/// Some rows of a request.
-#[derive(Debug, Default)]
-pub struct Piece {
-    /// (rows, width); NaN is missing.
-    pub values: Vec<f32>,
-    /// The cells of a CSV file as they were written, for an answer in CSV; else empty.
-    pub texts: Vec<StringRecord>,
-}
-
-/// A CSV file that comes back with its holes filled.
-#[derive(Clone, Debug)]
-pub struct CsvTable {
-    /// The names of all columns, those that the model does not know too, then those of the model that are absent.
-    pub header: Vec<String>,
-    /// For every column of the model, its place in the header.
-    pub places: Vec<usize>,
-}
 
 /// A request that is read a few rows at a time.
 pub trait Decode {
@@ -101,11 +80,8 @@ impl Decode for LinesDecoder {
 
 /// CSV with a line of names.
 pub struct CsvDecoder {
-    rows: CsvReader<BufReader<Incoming>>,
+    rows: CsvRows<BufReader<Incoming>>,
     held: Held,
-    table: CsvTable,
-    /// Columns that the file has; those after them are absent.
-    stored: usize,
 }
 
 impl CsvDecoder {
@@ -116,66 +92,22 @@ impl CsvDecoder {
         absent: Absent,
     ) -> Result<Self, Problem> {
         let reader = BufReader::with_capacity(BUFFER, incoming);
-        let mut rows = CsvReader::new(reader, u64::MAX)?; // what is held is counted as it comes in
-        let mut header = rows.first_line()?;
-        let stored = header.len();
-        let first = Place {
-            file: "",
-            at: At::Line(1),
-        };
-        let places = encoder.places(&header, absent);
-        let places = places.map_err(|error| error.at(first))?;
-        let place = |(column, place): (usize, Option<usize>)| {
-            place.unwrap_or_else(|| {
-                header.push(encoder.name(column).to_owned());
-                header.len() - 1
-            })
-        };
-        let places = places.into_iter().enumerate().map(place).collect();
-        Ok(Self {
-            rows,
-            held,
-            table: CsvTable { header, places },
-            stored,
-        })
-    }
-
-    /// The text of a cell; nothing where the column is absent.
-    fn cell(&self, place: usize) -> Result<&str, sumout_data::Error> {
-        if place < self.stored {
-            self.rows.cell(place)
-        } else {
-            Ok("")
-        }
-    }
-
-    /// Adds the record that was read to a piece.
-    fn add(&self, encoder: &Encoder, piece: &mut Piece) -> Result<(), sumout_data::Error> {
-        for (column, &place) in self.table.places.iter().enumerate() {
-            let cell = Cell::Text(self.cell(place)?);
-            let value = encoder.written_value(column, cell);
-            let value = value.map_err(|error| error.at(self.rows.place()))?;
-            piece.values.push(value);
-        }
-        let cells = (0..self.table.header.len()).map(|column| self.cell(column));
-        let cells: Result<StringRecord, _> = cells.collect();
-        piece.texts.push(cells?);
-        Ok(())
+        let rows = CsvRows::new(reader, encoder, absent)?;
+        Ok(Self { rows, held })
     }
 }
 
 impl Decode for CsvDecoder {
     fn next(&mut self, encoder: &Encoder, max_rows: usize) -> Result<Piece, Problem> {
         let mut piece = Piece::default();
-        while piece.texts.len() < max_rows && self.rows.next_record()? {
+        while piece.texts.len() < max_rows && self.rows.read(encoder, &mut piece)? {
             self.held.release();
-            self.add(encoder, &mut piece)?;
         }
         Ok(piece)
     }
 
     fn table(&self) -> Option<&CsvTable> {
-        Some(&self.table)
+        Some(&self.rows.table)
     }
 }
 

@@ -3,6 +3,10 @@
 //! Uses: `problem`, `limits`, `monitoring`, `answers` (the rows that a worker returns).
 
 pub mod nodes;
+pub mod questions;
+#[cfg(feature = "server")]
 pub mod worker;
 pub mod summary;
+pub mod examples;
+#[cfg(feature = "server")]
 pub mod registry;

@@ -1,7 +1,7 @@
 //! What a node stands for: its most used channels, and samples of what is below each.
 
 use crate::problem::Problem;
-use axum::http::StatusCode;
+use http::StatusCode;
 use sumout::Predictor;
 use sumout::queries::{Neuron, View};
 use sumout::random::seed_at;

@@ -1,13 +1,14 @@
 //! The models that are served, and how one is exchanged for a newer file while questions about the old one finish.
 
 use crate::limits::Limits;
+use crate::models::examples::{Example, examples};
 use crate::models::summary::ModelSummary;
 use crate::models::worker::Worker;
 use crate::monitoring::log::Log;
 use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
 use anyhow::{Context, Result};
-use axum::http::StatusCode;
+use http::StatusCode;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,24 +17,11 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 use sumout::Predictor;
 use sumout_data::encode::Encoder;
-use sumout_data::layout::{Layout, ReadOptions, Split};
 use sumout_data::model_files::{self, layout_of};
 use sumout_data::{Error, ErrorKind};
 
-/// Maximum of rows to try.
-const EXAMPLES: usize = 200;
-
 /// How often files are checked.
 const CHECK_EVERY: Duration = Duration::from_millis(500);
-
-/// A row to try.
-#[derive(Clone, Debug)]
-pub struct Example {
-    /// (width); NaN is missing.
-    pub values: Vec<f32>,
-    /// The name of its class.
-    pub label: Option<String>,
-}
 
 /// A model that answers.
 pub struct ServedModel {
@@ -276,38 +264,6 @@ fn is_fresh(stamp: Option<Stamp>) -> bool {
     stamp
         .and_then(|(time, _)| time.elapsed().ok())
         .is_some_and(|age| age < CHECK_EVERY / 2)
-}
-
-/// Rows to try, from the user's data or, for MNIST's shape, from the digits.
-fn examples(data: Option<&str>, layout: &Layout, classes: &[String]) -> Result<Vec<Example>> {
-    let options = ReadOptions {
-        split: Split::Test,
-        ..ReadOptions::default()
-    };
-    let is_mnist = layout
-        .shape
-        .is_some_and(|s| (s.height, s.width, s.channels) == (28, 28, 1));
-    let data = match data {
-        Some(data) => sumout_data::open(data, &options)?,
-        None if is_mnist => sumout_data::open_digits(&options)?,
-        None => return Ok(Vec::new()),
-    };
-    let mut examples = Vec::new();
-    for chunk in data.fitted_to(layout)? {
-        let chunk = chunk?;
-        for (row, values) in chunk.values.chunks_exact(layout.width).enumerate() {
-            let label = chunk.labels.as_ref().map(|labels| labels[row]);
-            let class = label.and_then(|label| classes.get(usize::try_from(label).ok()?));
-            examples.push(Example {
-                values: values.to_vec(),
-                label: class.cloned(),
-            });
-            if examples.len() == EXAMPLES {
-                return Ok(examples);
-            }
-        }
-    }
-    Ok(examples)
 }
 
 #[cfg(test)]

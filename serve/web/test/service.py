@@ -64,7 +64,7 @@ TRAIN = {
 class Service:
     """Models of digits and of tables, each trained for a few seconds."""
 
-    def __init__(self, *options, models=("digits", "flowers")):
+    def __init__(self, *options, models=("digits", "flowers"), files=()):
         self.folder = tempfile.TemporaryDirectory()
         path = self.path
         for name, text in TABLES.items():
@@ -73,7 +73,7 @@ class Service:
         for name in models:
             data = path(f"{name}.csv") if name in TABLES else name
             sumout("train", "--data", data, "--out", path(f"{name}.sumout"), *TRAIN[name])
-        files = [path(f"{name}.sumout") for name in models]
+        files = [*(path(f"{name}.sumout") for name in models), *files]
         options = [option.replace("FOLDER", self.folder.name) for option in options]
         command = [PROGRAM, "serve", *files, "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

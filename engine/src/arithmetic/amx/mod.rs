@@ -13,6 +13,10 @@ pub(crate) use enabled::*;
 use crate::arithmetic::matmul::Then;
 
 /// The right side of products.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(dead_code, reason = "nothing reads it there")
+)]
 pub(crate) struct RightSide<'a> {
     /// Panels to multiply.
     pub panels: usize,
@@ -25,6 +29,10 @@ pub(crate) struct RightSide<'a> {
 }
 
 /// Where products go.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(dead_code, reason = "nothing reads it there")
+)]
 pub(crate) struct Target<'a, 'b> {
     /// One for each row of the left side, as long as all panels.
     pub rows: &'a mut [&'b mut [f32]],

@@ -12,6 +12,8 @@
 pub mod flat;
 mod schema;
 mod values;
+#[cfg(feature = "server")]
 mod cursor;
+#[cfg(feature = "server")]
 pub mod read;
 pub mod write;

@@ -19,6 +19,7 @@ pub(crate) use bf16_parts::{Left, Right};
 
 use self::tiles::{load_left, load_right, multiply_tiles, put_row};
 use crate::arithmetic::amx::{RightSide, Target};
+use crate::arithmetic::instructions::{Instructions, allowed};
 use crate::arithmetic::matmul::{PANEL, Then, fetch};
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -58,7 +59,9 @@ pub(crate) fn available() -> bool {
 }
 
 fn detect() -> bool {
-    let vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+    let vectors = allowed() == Instructions::All
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw");
     let edx = if __cpuid(0).eax >= 7 {
         __cpuid_count(7, 0).edx
     } else {
