@@ -39,6 +39,9 @@ pub fn scaling(values: &[f32]) -> Scaling {
     )
 }
 
+/// With fewer images, those held out are too few to choose by.
+const FEW: usize = 500;
+
 /// From this many images on there is no need to fear that they are learned by heart.
 const MANY: usize = 5_000;
 
@@ -116,30 +119,28 @@ pub fn settings(images: usize) -> Settings {
 }
 
 /// A way to learn images.
+#[derive(Clone)]
 pub(crate) struct ImageWay {
     pub spec: ImageSpec,
     pub settings: Settings,
 }
 
 /// The ways that may suit this many images with classes, made from the first: as it is; with wide leaves, where few images
-/// are alike; with one matrix for all places of a level, where what is seen may be anywhere, as in a texture.
+/// are alike; with one matrix for all places of a level, where what is seen may be anywhere, as in a texture. The fewest
+/// images have wide leaves without a choice.
 pub(crate) fn ways(spec: ImageSpec, settings: Settings, images: usize) -> Vec<ImageWay> {
-    let mut wide = settings.clone();
-    wide.leaves.floor = WIDE_FLOOR;
-    let mut alike = spec.clone();
-    for level in &mut alike.levels {
+    let plain = ImageWay { spec, settings };
+    let mut wide = plain.clone();
+    wide.settings.leaves.floor = WIDE_FLOOR;
+    let mut alike = plain.clone();
+    for level in &mut alike.spec.levels {
         level.sharing = Sharing::Shared;
     }
-    let wide = (images < MANY).then(|| ImageWay {
-        spec: spec.clone(),
-        settings: wide,
-    });
-    let alike = ImageWay {
-        spec: alike,
-        settings: settings.clone(),
-    };
-    let plain = ImageWay { spec, settings };
-    [plain].into_iter().chain(wide).chain([alike]).collect()
+    match images {
+        0..FEW => vec![wide],
+        FEW..MANY => vec![plain, wide, alike],
+        _ => vec![plain, alike],
+    }
 }
 
 #[cfg(test)]
