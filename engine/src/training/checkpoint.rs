@@ -149,8 +149,13 @@ impl<'a> Trainer<'a> {
         Self::resume_shared(checkpoint, Arc::new(data))
     }
 
-    pub(crate) fn resume_shared(mut checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
+    pub(crate) fn resume_shared(checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
         data.check(&checkpoint.model().structure)?;
+        Self::resume_with(checkpoint, data)
+    }
+
+    /// The same for rows that were checked, or none where all steps are by contributions.
+    pub(crate) fn resume_with(mut checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
         let (weights, first) = (checkpoint.take("weights")?, checkpoint.take("first")?);
         let second = checkpoint.take("second")?;
         let best = checkpoint.state.best_step.map(|_| checkpoint.take("best"));
@@ -184,13 +189,13 @@ impl<'a> Trainer<'a> {
 }
 
 impl Prepared {
-    fn all(&self) -> impl Iterator<Item = &Simplex> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Simplex> {
         self.levels.iter().flatten().chain([&self.classes])
     }
 }
 
 /// W of every matrix: finite and not negative.
-fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
+pub(super) fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
     let wrong = || Error::ModelFile("training state: 'weights' does not fit the model".into());
     let all = prepared
         .levels

@@ -1,0 +1,229 @@
+//! A fit on more rows than one machine holds: rounds of contributions over partitions.
+//!
+//! A sample of the rows is fitted as any table is ([`Fit`](crate::recipes::Fit)): that chooses structure, settings and
+//! scaling, and starts leaves and weights. Then all rows teach the model, in few large steps: passes of EM first where
+//! there are no classes, then steps of the sample's rule. Whoever holds the model asks for a [`Rounds::round`], has the
+//! holders of partitions answer it, and gives the sum back to [`Rounds::apply`].
+
+use crate::error::{Error, Result};
+use crate::matrix::Rows;
+use crate::model::Model;
+use crate::training::checkpoint::Checkpoint;
+use crate::training::data::Data;
+use crate::training::loss::Loss;
+use crate::training::optimizer::{Rule, Schedule};
+use crate::training::settings::Settings;
+use crate::training::trainer::Trainer;
+use crate::training::{Contribution, Partitions};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Steps in which all rows are seen once.
+const ROUNDS_A_PASS: u64 = 20;
+
+/// A step has at least as many rows as an ordinary one of a large table.
+const MIN_ROWS: u64 = 2_048;
+
+/// More rows make the gradient no better by anything that a step of this size could use.
+const MAX_ROWS: u64 = 1 << 20;
+
+/// Rounds at most, where nobody says how many.
+const MAX_ROUNDS: u64 = 200;
+
+/// Passes over all rows by steps of the rule.
+const PASSES: u64 = 2;
+
+/// Passes of EM where there are no classes.
+const EM_PASSES: usize = 2;
+
+/// The learning rate relative to that of the sample's fit.
+const RATE: f64 = 0.25;
+
+/// How many rounds there are and how large; what is left out is chosen to suit the number of rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RoundOptions {
+    /// Passes of EM over all rows, before the rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub em_passes: Option<usize>,
+    /// Steps by gradients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
+    /// Rows of such a step, over all partitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
+    /// Learning rate at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+}
+
+/// What was chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    sizes: Vec<u64>,
+    em_passes: usize,
+    rounds: usize,
+    rows: u64,
+    settings: Settings, // of the steps by gradients
+}
+
+impl Plan {
+    fn new(model: &Model, sizes: &[u64], options: &RoundOptions) -> Result<Self> {
+        let total = sizes
+            .iter()
+            .fold(0u64, |sum, &size| sum.saturating_add(size));
+        let rows = (total / ROUNDS_A_PASS).clamp(MIN_ROWS, MAX_ROWS).min(total);
+        let rows = options.rows.unwrap_or(rows).max(1);
+        let usual = (PASSES * total).div_ceil(rows).clamp(1, MAX_ROUNDS);
+        let rounds = options.rounds.unwrap_or(usual as usize);
+        let em_passes = if model.structure.classes > 1 {
+            0
+        } else {
+            EM_PASSES
+        };
+        let noted = |name: &str| model.about.training.get::<Settings>(name);
+        let settings = noted("finish").or_else(|| {
+            let settings = noted("settings").unwrap_or_default();
+            let rate = RATE * settings.rate;
+            Some(Settings { rate, ..settings })
+        });
+        let settings = settings.unwrap_or_default();
+        let settings = Settings {
+            steps: rounds.max(1),
+            schedule: Schedule::Cosine,
+            rate: options.rate.unwrap_or(settings.rate),
+            ..settings
+        };
+        settings.check()?;
+        Ok(Self {
+            sizes: sizes.to_vec(),
+            em_passes: options.em_passes.unwrap_or(em_passes),
+            rounds,
+            rows,
+            settings,
+        })
+    }
+
+    fn steps(&self) -> usize {
+        self.em_passes + self.rounds
+    }
+
+    /// EM sees all rows and trusts nothing that it saw before.
+    fn em_settings(&self) -> Settings {
+        Settings {
+            steps: self.em_passes.max(1),
+            rule: Rule::Em,
+            rate: 1.0,
+            schedule: Schedule::Constant,
+            penalty: 0.0,
+            ..self.settings.clone()
+        }
+    }
+
+    /// The rows of steps by EM or by gradients.
+    fn partitions(&self, em: bool) -> Result<Partitions> {
+        let total = self.sizes.iter().sum();
+        Partitions::new(&self.sizes, if em { total } else { self.rows })
+    }
+}
+
+/// A fit by rounds under way.
+pub struct Rounds {
+    plan: Plan,
+    em: bool, // whether the trainer's steps are EM's
+    trainer: Trainer<'static>,
+}
+
+impl Rounds {
+    /// Begins to teach a model, which a sample of the rows has started, the rows of partitions of these sizes. P(y) is
+    /// in proportion to `prior`.
+    pub fn start(
+        mut model: Model,
+        sizes: &[u64],
+        prior: &[f64],
+        options: &RoundOptions,
+    ) -> Result<Self> {
+        let plan = Plan::new(&model, sizes, options)?;
+        model.set_prior(prior)?;
+        let total: u64 = sizes.iter().sum();
+        model
+            .about
+            .training
+            .set("sample", model.about.training.get::<u64>("rows"));
+        model.about.training.set("rows", total);
+        model
+            .about
+            .training
+            .set("rounds", (plan.em_passes, plan.rounds, plan.rows));
+        let em = plan.em_passes > 0;
+        plan.partitions(em)?;
+        let settings = if em {
+            plan.em_settings()
+        } else {
+            plan.settings.clone()
+        };
+        let trainer = Trainer::without_rows(model, settings)?;
+        Ok(Self { plan, em, trainer })
+    }
+
+    /// Steps in all.
+    pub fn steps(&self) -> usize {
+        self.plan.steps()
+    }
+
+    /// Steps done.
+    pub fn steps_done(&self) -> usize {
+        let before = if self.em { 0 } else { self.plan.em_passes };
+        before + self.trainer.steps_done()
+    }
+
+    /// Whether all steps are done.
+    pub fn is_done(&self) -> bool {
+        self.steps_done() >= self.steps()
+    }
+
+    /// The step that comes, for holders of partitions ([`Round::from_bytes`](crate::training::Round::from_bytes)).
+    pub fn round(&self) -> Result<Vec<u8>> {
+        self.trainer.round(&self.plan.partitions(self.em)?)
+    }
+
+    /// One step by the sum of all partitions' contributions.
+    pub fn apply(&mut self, sum: &Contribution) -> Result<Loss> {
+        let loss = self.trainer.apply(sum)?;
+        if self.em && self.trainer.steps_done() >= self.plan.em_passes {
+            self.em = false;
+            self.trainer = Trainer::without_rows(self.trainer.model(), self.plan.settings.clone())?;
+        }
+        Ok(loss)
+    }
+
+    /// The mean objective of a loss, as the steps by gradients lower it.
+    pub fn objective(&self, loss: &Loss) -> f64 {
+        loss.objective(self.plan.settings.generative)
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> Model {
+        self.trainer.model()
+    }
+
+    /// The fit as it stands.
+    pub fn checkpoint(&self) -> Result<Vec<u8>> {
+        let wrong = |error: serde_json::Error| Error::ModelFile(error.to_string());
+        let state = serde_json::to_value((&self.plan, self.em)).map_err(wrong)?;
+        self.trainer.checkpoint_with(state, Default::default())
+    }
+
+    /// Goes on where a checkpoint stopped, to the same bits.
+    pub fn resume(bytes: &[u8]) -> Result<Self> {
+        let checkpoint = Checkpoint::from_bytes(bytes)?;
+        let wrong =
+            |error: serde_json::Error| Error::ModelFile(format!("state of rounds: {error}"));
+        let (plan, em) = serde_json::from_value(checkpoint.fit().clone()).map_err(wrong)?;
+        let width = checkpoint.model().structure.width();
+        let none = Arc::new(Data::new(Rows::new(&[], width)?, &[]));
+        let trainer = Trainer::resume_with(checkpoint, none)?;
+        Ok(Self { plan, em, trainer })
+    }
+}

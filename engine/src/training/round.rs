@@ -1,0 +1,463 @@
+//! A step whose rows lie in several places. Whoever holds the model sends a [`Round`]; every holder of a partition
+//! answers with a [`Contribution`]; their sum is applied as one step, by Adam or any other rule, or by EM.
+//!
+//! Which rows a step takes is a function of (seed, step, partition), and so are their random holes. So the model does not
+//! depend on who computed what, to the bit, as long as the partitions are the same.
+//!
+//! ```
+//! use sumout::training::{Contribution, Data, Partitions, Round};
+//! use sumout::{Kind, Rows, Settings, Structure, Trainer};
+//! let structure = Structure::table(&[Kind::Gaussian; 2]).components(2).channels([3]).classes(2).build()?;
+//! let (first, second) = ([0.0, 0.1, 2.0, f32::NAN], [1.9, 2.2, 0.3, -0.2]);
+//! let rows = Rows::new(&first, 2)?;
+//! let mut trainer = Trainer::new(structure, Settings::default(), rows, &[0, 1].map(Some))?;
+//! let partitions = Partitions::new(&[2, 2], 4)?; // of 2 rows each, 4 rows a step
+//! let round = Round::from_bytes(&trainer.round(&partitions)?)?; // on any machine
+//! let mut sum = round.contribution(0, Data::new(rows, &[0, 1].map(Some)))?;
+//! sum.add(round.contribution(1, Data::new(Rows::new(&second, 2)?, &[1, 0].map(Some)))?)?;
+//! let loss = trainer.apply(&Contribution::from_bytes(&sum.to_bytes()?)?)?;
+//! assert_eq!((loss.rows, trainer.steps_done()), (4, 1));
+//! # Ok::<(), sumout::Error>(())
+//! ```
+
+use crate::error::{Error, Result};
+use crate::layers::leaf_statistics::Statistics;
+use crate::layers::simplex::Simplex;
+use crate::model::Model;
+use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_bytes};
+use crate::random::{Purpose, Stream};
+use crate::structure::ClassRows;
+use crate::training::checkpoint::set_weights;
+use crate::training::contribution::{Contribution, RoundId, Sums};
+use crate::training::data::Data;
+use crate::training::loss::{Loss, share_of};
+use crate::training::optimizer::{Moments, Step, update_mixing};
+use crate::training::settings::Settings;
+use crate::training::step_randomness::BatchPart;
+use crate::training::trainer::Trainer;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Rows that go through the circuit at a time; the sums of one such part have their own order.
+const ROWS_AT_ONCE: usize = 512;
+
+/// Where the rows lie, and how many of them a step takes: of every partition in proportion to its rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Partitions {
+    sizes: Vec<u64>,
+    rows: u64, // of a step
+}
+
+impl Partitions {
+    /// Partitions of these numbers of rows, and the rows of a step.
+    pub fn new(sizes: &[u64], rows: u64) -> Result<Self> {
+        let partitions = Self {
+            sizes: sizes.to_vec(),
+            rows,
+        };
+        partitions.check()?;
+        Ok(partitions)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.total() == 0 {
+            return Err(Error::Empty { what: "row" });
+        }
+        let most = u64::from(u32::MAX);
+        if let Some((partition, size)) = self.sizes.iter().enumerate().find(|(_, n)| **n > most) {
+            let what = format!("rows of partition {partition}");
+            return Err(Error::shape(what, format!("at most {most}"), size));
+        }
+        if !(1..=most).contains(&self.rows) {
+            return Err(Error::shape(
+                "rows of a step",
+                format!("1 to {most}"),
+                self.rows,
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Rows of all partitions.
+    pub fn total(&self) -> u64 {
+        self.sizes
+            .iter()
+            .fold(0, |sum, &size| sum.saturating_add(size))
+    }
+
+    /// The stretch of a partition's endless shuffled sequence that a step takes. Steps follow each other without a gap;
+    /// where a step takes less than a row of each, partitions take turns.
+    fn stretch(&self, partition: usize, step: usize) -> Range<u64> {
+        let (total, count) = (u128::from(self.total()), self.sizes.len() as u128);
+        let own = u128::from(self.sizes[partition]) * u128::from(self.rows) * count;
+        let turn = partition as u128 * total;
+        let at = |step: u128| ((step * own + turn) / (total * count)) as u64;
+        at(step as u128)..at(step as u128 + 1)
+    }
+
+    /// The place of a partition's first row in the batch of a step.
+    fn first_place(&self, partition: usize, step: usize) -> usize {
+        let lengths = (0..partition).map(|p| self.stretch(p, step));
+        lengths
+            .map(|stretch| (stretch.end - stretch.start) as usize)
+            .sum()
+    }
+
+    /// The rows of a partition that a step takes: every epoch is a permutation of its own.
+    fn picked(&self, seed: u64, partition: usize, step: usize) -> Vec<usize> {
+        let (stretch, size) = (self.stretch(partition, step), self.sizes[partition]);
+        let mut picked = Vec::with_capacity((stretch.end - stretch.start) as usize);
+        let mut place = stretch.start;
+        while place < stretch.end {
+            let (epoch, from) = (place / size, (place % size) as usize);
+            let to = (stretch.end - epoch * size).min(size) as usize;
+            let item = partition as u32 + 1;
+            let mut random = Stream::new(seed, Purpose::Shuffle, epoch as u32, item);
+            let order = random.permutation(size as usize);
+            picked.extend(order[from..to].iter().map(|&row| row as usize));
+            place += (to - from) as u64;
+        }
+        picked
+    }
+}
+
+/// What a holder of rows must know of a step: the model, the settings, and which rows it takes.
+#[derive(Clone, Debug)]
+pub struct Round {
+    model: Model,
+    weights: Vec<f32>, // W as training moves it
+    state: State,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    settings: Settings,
+    step: usize,
+    partitions: Partitions,
+}
+
+impl Round {
+    /// From the bytes of [`Trainer::round`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut parts = checkpoint_from_bytes(bytes)?;
+        let state: State = serde_json::from_value(parts.state)
+            .map_err(|error| Error::ModelFile(format!("state of a round: {error}")))?;
+        state.settings.check()?;
+        state.partitions.check()?;
+        let weights = parts.tensors.remove("weights");
+        let weights = weights.ok_or_else(|| Error::ModelFile("a round without weights".into()))?;
+        Ok(Self {
+            model: parts.model,
+            weights,
+            state,
+        })
+    }
+
+    /// The step, counted from 0.
+    pub fn step(&self) -> usize {
+        self.state.step
+    }
+
+    /// What a partition adds to the step. `data` are all of its rows.
+    pub fn contribution(&self, partition: usize, data: Data<'_>) -> Result<Contribution> {
+        let State {
+            settings,
+            step,
+            partitions,
+        } = &self.state;
+        let size = partitions.sizes.get(partition).copied();
+        if size != Some(data.len() as u64) {
+            let expected = size.map_or("no such partition".into(), |n| format!("{n} rows"));
+            let what = format!("partition {partition}");
+            return Err(Error::shape(what, expected, format!("{} rows", data.len())));
+        }
+        let picked = partitions.picked(settings.seed, partition, *step);
+        let mut first = partitions.first_place(partition, *step);
+        let mut sums = Sums::default();
+        let mut trainer = None;
+        for picked in picked.chunks(ROWS_AT_ONCE) {
+            let rows = self.rows(&data, picked)?;
+            let trainer = match &mut trainer {
+                Some(trainer) => trainer,
+                none => none.insert(self.trainer()?),
+            };
+            sums.add(&trainer.collect(&rows, *step, first)?);
+            first += picked.len();
+        }
+        let count = partitions.count();
+        let id = round_id(*step, settings, self.weights.iter())?;
+        Ok(Contribution::of(partition, count, id, sums))
+    }
+
+    /// These rows, checked and bent as the model takes them.
+    fn rows<'a>(&self, data: &Data<'a>, picked: &[usize]) -> Result<Data<'a>> {
+        let rows = data.picked(picked).bent(&self.model.scaling);
+        let checked = rows.and_then(|rows| rows.check(&self.model.structure).map(|_| rows));
+        checked.map_err(|error| in_partition(error, picked))
+    }
+
+    fn trainer(&self) -> Result<Trainer<'static>> {
+        let settings = self.state.settings.clone();
+        let mut trainer = Trainer::without_rows(self.model.clone(), settings)?;
+        set_weights(&mut trainer.prepared, &self.weights)?;
+        Ok(trainer)
+    }
+}
+
+/// The step with a fingerprint (FNV-1a) of W and the settings.
+fn round_id<'a>(
+    step: usize,
+    settings: &Settings,
+    weights: impl Iterator<Item = &'a f32>,
+) -> Result<RoundId> {
+    let wrong = |error: serde_json::Error| Error::Settings(error.to_string());
+    let settings = serde_json::to_string(settings).map_err(wrong)?;
+    let mix = |hash: u64, word: u32| (hash ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3);
+    let hash = settings
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| mix(hash, byte.into()));
+    let fingerprint = weights.fold(hash, |hash, weight| mix(hash, weight.to_bits()));
+    Ok(RoundId { step, fingerprint })
+}
+
+/// A trainer that only adds contributions up needs no rows.
+fn no_rows(model: &Model) -> Result<Data<'static>> {
+    let width = model.structure.width();
+    Ok(Data::new(crate::matrix::Rows::new(&[], width)?, &[]))
+}
+
+/// The same error with the row's number in the partition.
+fn in_partition(mut error: Error, picked: &[usize]) -> Error {
+    match &mut error {
+        Error::Infinite { row, .. }
+        | Error::Category { row, .. }
+        | Error::Outside { row, .. }
+        | Error::Label { row, .. } => *row = picked.get(*row).copied().unwrap_or(*row),
+        _ => {}
+    }
+    error
+}
+
+impl Trainer<'static> {
+    /// For steps by contributions alone: it has no rows of its own.
+    pub fn without_rows(model: Model, settings: Settings) -> Result<Self> {
+        model.check()?;
+        let none = Arc::new(no_rows(&model)?);
+        Self::assemble(model, settings, none)
+    }
+}
+
+impl Trainer<'_> {
+    /// The step that comes, for holders of partitions.
+    pub fn round(&self, partitions: &Partitions) -> Result<Vec<u8>> {
+        if self.settings.target.is_some() {
+            let message = "contributions: expected classes or none, got a column to predict";
+            return Err(Error::Settings(message.into()));
+        }
+        let state = State {
+            settings: self.settings.clone(),
+            step: self.step,
+            partitions: partitions.clone(),
+        };
+        let wrong = |error: serde_json::Error| Error::ModelFile(error.to_string());
+        let weights = self.prepared.all().flat_map(Simplex::weights);
+        checkpoint_to_bytes(&Parts {
+            model: self.model(),
+            state: serde_json::to_value(state).map_err(wrong)?,
+            tensors: BTreeMap::from([("weights".into(), weights.copied().collect())]),
+            doubles: BTreeMap::new(),
+        })
+    }
+
+    /// The sums of some rows, which are places `first`, … of the step's batch; nothing moves.
+    fn collect(&mut self, rows: &Data<'_>, step: usize, first: usize) -> Result<Sums> {
+        let picked: Vec<usize> = (0..rows.len()).collect();
+        let part = BatchPart {
+            step,
+            first,
+            rows: picked.len(),
+        };
+        let (loss, exact) = self.scored(rows, &picked, part)?;
+        let to_leaves = self.settings.leaf_rate > 0.0;
+        self.backward(&Step::collecting(), &exact, to_leaves);
+        // Output gradients were divided by the sum of the rows' weights.
+        let weight = loss.weight;
+        let flows = self.learned().flat_map(|moments| &moments.first);
+        let mut sums = Sums {
+            flows: flows.map(|n| n * weight as f32).collect(),
+            leaves: Vec::new(),
+            loss,
+        };
+        if to_leaves {
+            let all = self.leaf_sums(&exact);
+            let numbers = all
+                .iter()
+                .flatten()
+                .flat_map(|family| &family.sums)
+                .flatten();
+            sums.leaves = numbers.map(|sum| sum * weight).collect();
+        }
+        Ok(sums)
+    }
+
+    /// The memories of what contributions move, in their order.
+    fn learned(&self) -> impl Iterator<Item = &Moments> {
+        let has_classes = self.model.structure.class_rows == ClassRows::Mixing;
+        let classes = has_classes.then_some(&self.memory.classes);
+        self.memory.levels.iter().flatten().chain(classes)
+    }
+
+    /// One step by the sum of all partitions' contributions.
+    pub fn apply(&mut self, contribution: &Contribution) -> Result<Loss> {
+        let sums = contribution.whole()?;
+        self.check_sums(contribution.round, sums)?;
+        let objective = sums.loss.objective(self.settings.generative);
+        if !objective.is_finite() {
+            let (step, loss) = (self.step, objective);
+            return Err(Error::Diverged { step, loss });
+        }
+        let share = share_of(sums.loss.weight);
+        let flows: Vec<f32> = sums.flows.iter().map(|n| n * share).collect();
+        self.move_weights(&flows);
+        if self.settings.leaf_rate > 0.0 {
+            let share = 1.0 / sums.loss.weight;
+            let mut left = sums.leaves.iter().map(|sum| sum * share);
+            let sums = self.shaped(&mut left);
+            self.move_leaves(&sums);
+        }
+        self.step += 1;
+        Ok(sums.loss)
+    }
+
+    /// The sums must be of this step, of a model like this one, and of some rows.
+    fn check_sums(&self, round: RoundId, sums: &Sums) -> Result<()> {
+        let wrong = |text: String| Err(Error::Contribution(text));
+        let weights = self.prepared.all().flat_map(Simplex::weights);
+        if round != round_id(self.step, &self.settings, weights)? {
+            let (expected, got) = (self.step, round.step);
+            return wrong(format!(
+                "expected step {expected} of this model, got step {got}, or of another model"
+            ));
+        }
+        if sums.loss.weight <= 0.0 {
+            return wrong("expected rows that weigh something, got none".into());
+        }
+        let flows: usize = self.learned().map(|moments| moments.first.len()).sum();
+        let leaves: usize = self.leaf_lengths().sum();
+        let expected = (
+            flows,
+            if self.settings.leaf_rate > 0.0 {
+                leaves
+            } else {
+                0
+            },
+        );
+        let got = (sums.flows.len(), sums.leaves.len());
+        if got != expected {
+            return wrong(format!("expected sums of shape {expected:?}, got {got:?}"));
+        }
+        Ok(())
+    }
+
+    fn leaf_lengths(&self) -> impl Iterator<Item = usize> {
+        let trees = self.model.weights.trees.iter();
+        let families = trees.flat_map(|tree| &tree.families).map(Statistics::new);
+        families.map(|family| family.sums.iter().map(Vec::len).sum())
+    }
+
+    /// The statistics of all leaf families from their numbers.
+    fn shaped(&self, numbers: &mut impl Iterator<Item = f64>) -> Vec<Vec<Statistics>> {
+        let mut all: Vec<Vec<Statistics>> = Vec::new();
+        for tree in &self.model.weights.trees {
+            let mut families: Vec<Statistics> = tree.families.iter().map(Statistics::new).collect();
+            let slots = families
+                .iter_mut()
+                .flat_map(|family| &mut family.sums)
+                .flatten();
+            slots
+                .zip(&mut *numbers)
+                .for_each(|(slot, number)| *slot = number);
+            all.push(families);
+        }
+        all
+    }
+
+    /// A step of all mixing matrices by their flows N.
+    fn move_weights(&mut self, flows: &[f32]) {
+        let step = self.rule();
+        let levels = self.prepared.levels.iter_mut().flatten();
+        let memory = self.memory.levels.iter_mut().flatten();
+        let has_classes = self.model.structure.class_rows == ClassRows::Mixing;
+        let classes = (&mut self.prepared.classes, &mut self.memory.classes);
+        let all = levels.zip(memory).chain(has_classes.then_some(classes));
+        let mut left = flows;
+        for (simplex, moments) in all {
+            let (own, rest) = left.split_at(moments.first.len());
+            left = rest;
+            update_mixing(
+                &step,
+                (simplex, moments, own),
+                own.len(),
+                |scratch, step| {
+                    scratch.gradient.clear();
+                    scratch.gradient.resize(step.panel.weights.len(), 0.0);
+                },
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_epoch_takes_every_row_once() {
+        let partitions = Partitions::new(&[5, 0, 3, 11], 4).unwrap();
+        let mut taken = vec![Vec::new(); 4];
+        let mut most = 0;
+        for step in 0..19 {
+            let picked = (0..4).map(|p| partitions.picked(1, p, step));
+            let picked: Vec<Vec<usize>> = picked.collect();
+            let lengths: Vec<usize> = picked.iter().map(Vec::len).collect();
+            assert_eq!(
+                partitions.first_place(3, step),
+                lengths[..3].iter().sum::<usize>()
+            );
+            most = most.max(lengths.iter().sum::<usize>());
+            let both = taken.iter_mut().zip(picked);
+            both.for_each(|(taken, rows)| taken.extend(rows));
+        }
+        assert!(most <= 4 + 3, "{most}");
+        for (taken, size) in taken.iter().zip([5, 0, 3, 11]) {
+            assert_eq!(taken.len(), 4 * size); // 19 steps of 4 rows are four epochs of 19
+            for epoch in taken.chunks(size.max(1)) {
+                let mut epoch = epoch.to_vec();
+                epoch.sort_unstable();
+                assert_eq!(epoch, (0..size).collect::<Vec<_>>());
+            }
+        }
+        assert!(taken[3][..11] != taken[3][11..22]);
+    }
+
+    #[test]
+    fn steps_smaller_than_the_number_of_partitions_have_rows() {
+        let partitions = Partitions::new(&[100; 10], 3).unwrap();
+        for step in 0..50 {
+            let rows: usize = (0..10).map(|p| partitions.picked(1, p, step).len()).sum();
+            assert!((2..=4).contains(&rows), "step {step}: {rows}");
+        }
+        assert!(Partitions::new(&[0, 0], 3).is_err());
+        assert!(Partitions::new(&[1], 0).is_err());
+        assert!(Partitions::new(&[1 << 40], 1).is_err());
+    }
+}
