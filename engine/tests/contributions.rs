@@ -8,7 +8,7 @@ use sumout::random::{Purpose, Stream};
 use sumout::recipes::{Fit, RoundOptions, Rounds};
 use sumout::reference::Reference;
 use sumout::structure::{ClassRows, Kind, Structure};
-use sumout::training::{Contribution, Data, Partitions, Prior, Round, Rule, labels};
+use sumout::training::{Checkpoint, Contribution, Data, Partitions, Prior, Round, Rule, labels};
 use sumout::{Error, Model, Rows, Settings, Trainer};
 
 const KINDS: [Kind; 5] = [
@@ -396,10 +396,16 @@ fn what_does_not_fit_is_an_error() {
 fn taught(tables: &[Table], mut rounds: Rounds, break_after: usize) -> Model {
     while !rounds.is_done() {
         if rounds.steps_done() == break_after {
-            rounds = Rounds::resume(&rounds.checkpoint().unwrap()).unwrap();
+            let bytes = rounds.checkpoint().unwrap();
+            rounds = Rounds::resume(Checkpoint::from_bytes(&bytes).unwrap()).unwrap();
         }
         let round = Round::from_bytes(&rounds.round().unwrap()).unwrap();
-        rounds.apply(&summed(&round, tables, false)).unwrap();
+        let taken: Vec<Table> = round
+            .taken()
+            .iter()
+            .map(|&p| tables[p].picked(0..tables[p].labels.len()))
+            .collect();
+        rounds.apply(&summed(&round, &taken, false)).unwrap();
     }
     rounds.model()
 }
@@ -443,4 +449,12 @@ fn rounds_teach_all_rows_and_go_on_to_the_same_bits() {
     for break_after in [1, 2, 7] {
         assert_eq!(taught(&tables, rounds(), break_after), model);
     }
+    let whole = RoundOptions {
+        whole: true,
+        ..options
+    };
+    let rounds = || Rounds::start(start.clone(), &sizes, &[1.0], &whole).unwrap();
+    let model = taught(&tables, rounds(), usize::MAX);
+    assert!(likelihood(&model) > before + 0.05);
+    assert_eq!(taught(&tables, rounds(), 5), model);
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use sumout::recipes;
-use sumout::training::{Contribution, Round};
+use sumout::training::{Checkpoint, Contribution, Round};
 
 /// A fit by rounds, where the model is held.
 #[pyclass(frozen, module = "sumout._engine")]
@@ -41,7 +41,7 @@ impl Rounds {
     #[staticmethod]
     fn resume(checkpoint: &[u8]) -> PyResult<Self> {
         let rounds = pool(1)?
-            .install(|| recipes::Rounds::resume(checkpoint))
+            .install(|| recipes::Rounds::resume(Checkpoint::from_bytes(checkpoint)?))
             .map_err(exception)?;
         Ok(Self {
             rounds: Mutex::new(rounds),
@@ -102,7 +102,11 @@ pub fn contribution<'py>(
     threads: usize,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (data, pool) = (data(&values, &labels, &weights)?, pool(threads)?);
-    let contribute = || Round::from_bytes(round)?.contribution(partition, data)?.to_bytes();
+    let contribute = || {
+        Round::from_bytes(round)?
+            .contribution(partition, data)?
+            .to_bytes()
+    };
     let bytes = py.detach(|| pool.install(contribute)).map_err(exception)?;
     Ok(PyBytes::new(py, &bytes))
 }

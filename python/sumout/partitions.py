@@ -104,14 +104,15 @@ def encoded(estimator: TMM, number: int, part: Part, class_weights: np.ndarray) 
             y, known = labels.validate(part.y, estimator.missing_label, estimator.classes_)
             codes = labels.encode(y, known, estimator.classes_)
         values = part.values if rows == 0 else recoded(part, estimator._columns)
+        check_finite(values, estimator._columns.names)
         weights = np.append(class_weights, 1.0)[codes].astype(np.float32)
         weights = weights[:0] if (class_weights == 1).all() else weights
         return Encoded(values, codes, weights)
 
 
 def recoded(part: Part, columns: Columns) -> np.ndarray:
-    """The values of a partition by the categories of all."""
-    values = part.values
+    """The values of a partition by the categories of all; the partition stays as it is."""
+    values = part.values.copy()
     for j, (own, known) in enumerate(zip(part.columns.categories, columns.categories, strict=True)):
         if own is None or known is None or list(own) == list(known):
             continue  # only holes, or the same categories
@@ -120,6 +121,17 @@ def recoded(part: Part, columns: Columns) -> np.ndarray:
         cells = values[:, j]
         values[:, j] = codes[np.where(np.isnan(cells), len(own), cells).astype(int)]
     return values
+
+
+def check_finite(values: np.ndarray, names: list[str]) -> None:
+    """Raises for the first number that is infinite."""
+    found = np.argwhere(np.isinf(values))
+    if len(found):
+        row, j = found[0].tolist()
+        raise ValueError(
+            f"column {repr(names[j]) if names else j}, row {row}: expected a finite number or NaN "
+            f"for missing, got {values[row, j]}"
+        )
 
 
 def sampled(part: Encoded, number: int, count: int, seed: int) -> Encoded:
@@ -132,7 +144,9 @@ def sampled(part: Encoded, number: int, count: int, seed: int) -> Encoded:
 def contribution(step: bytes, number: int, part: Encoded, threads: int) -> bytes:
     """What a partition adds to a step."""
     with in_partition(number):
-        return _engine.contribution(step, number, *part, threads)
+        # An array that came over a network may lie anywhere.
+        arrays = (np.require(array, requirements=["C", "A"]) for array in part)
+        return _engine.contribution(step, number, *arrays, threads)
 
 
 def added(parts: list[bytes]) -> bytes:

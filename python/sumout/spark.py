@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import StorageLevel, TaskContext, keyword_only
+from pyspark import RDD, StorageLevel, TaskContext, keyword_only
 from pyspark.errors import PySparkException
 from pyspark.ml import Estimator, Model
 from pyspark.ml.param import Param, Params, TypeConverters
@@ -50,12 +51,12 @@ from pyspark.sql.types import (
 
 from sumout import _engine
 from sumout.batches import TMMClassifier, TMMDensity
+from sumout.columns import Columns
 from sumout.estimator import TMM
 from sumout.loading import opened
 from sumout.partitions import (
     Encoded,
     Part,
-    Partitioned,
     Partitions,
     Summary,
     added,
@@ -83,50 +84,55 @@ Batches = Iterator[pa.RecordBatch]
 # On a worker. Every function takes the batches of a partition and gives batches back.
 
 
-def cell(number: int, value: Any) -> pa.RecordBatch:
-    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(value)], pa.binary())]
-    return pa.record_batch(columns, ["number", "cell"])
-
-
 def read_batches(estimator: TMM, target: str | None, batches: Batches) -> Batches:
-    """A partition of the data frame as a `Part`."""
+    """A partition of the data frame as a `Part`, in one cell."""
     number = TaskContext.get().partitionId()
     found = list(batches)
-    if not found or not sum(map(len, found)):
-        return iter([cell(number, no_rows())])
-    table = pa.Table.from_batches(found)
-    X, y = (table, None) if target is None else split_target(table, target)
-    return iter([cell(number, read(estimator, number, X, y))])
+    if found and sum(map(len, found)):
+        table = without_decimals(pa.Table.from_batches(found))
+        X, y = (table, None) if target is None else split_target(table, target)
+        part = read(estimator, number, X, y)
+    else:
+        part = Part(np.empty((0, 0), np.float32), Columns([], []), False, None)
+    cells = [pa.array([number], pa.int32()), pa.array([pickle.dumps(part)], pa.binary())]
+    yield pa.record_batch(cells, ["number", "cell"])
 
 
-def no_rows() -> Part:
-    return Part(np.empty((0, 0), np.float32), None, False, None)
+def without_decimals(table: pa.Table) -> pa.Table:
+    """The same table with real numbers in place of decimal ones."""
+    for j, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            table = table.set_column(j, field.name, table.column(j).cast(pa.float64()))
+    return table
 
 
-def each_cell(function: Callable[[int, Any], Any], batches: Batches) -> Batches:
-    """What a function says of every partition, with its number."""
-    for batch in batches:
-        for row in batch.to_pylist():
-            number = row["number"]
-            yield cell(number, function(number, pickle.loads(row["cell"])))
+def part_of(row: Any) -> tuple[int, Part]:
+    return row.number, pickle.loads(row.cell)
 
 
-def encoded_cell(estimator: TMM, class_weights: np.ndarray, number: int, part: Part) -> Encoded:
+def numbered(function: Callable[[int, Any], Any], pair: tuple[int, Any]) -> tuple[int, Any]:
+    """What a function says of a partition, with the partition's number."""
+    number, part = pair
+    return number, function(number, part)
+
+
+def summary_of(number: int, part: Part) -> Summary:
+    return summary(part)
+
+
+def encoded_by(estimator: TMM, class_weights: np.ndarray, number: int, part: Part) -> Encoded:
     if len(part.values) == 0:
-        part = part._replace(values=np.empty((0, estimator.n_features_in_), np.float32), y=None)
+        part = part._replace(values=np.empty((0, estimator.n_features_in_), np.float32))
     return encoded(estimator, number, part, class_weights)
 
 
-def sampled_cell(counts: list[int], seed: int, number: int, part: Encoded) -> Encoded:
+def sampled_from(counts: list[int], seed: int, number: int, part: Encoded) -> Encoded:
     return sampled(part, number, counts[number], seed)
 
 
-def contributed_cell(step: Any, threads: int, number: int, part: Encoded) -> bytes:
+def contribution_to(step: Any, threads: int, pair: tuple[int, Encoded]) -> bytes:
+    number, part = pair
     return contribution(step.value, number, part, threads)
-
-
-def summary_cell(number: int, part: Part) -> Summary:
-    return summary(part)
 
 
 def added_pair(first: bytes, second: bytes) -> bytes:
@@ -160,51 +166,48 @@ class SparkPartitions(Partitions):
 
     def __init__(self, df: DataFrame, target: str | None, threads: int) -> None:
         self.df, self.target, self.threads = df, target, threads
-        self.kept: DataFrame | None = None
+        self.kept: RDD | None = None
 
     def read(self, estimator: TMM) -> list[Summary]:
         parts = self.df.mapInArrow(partial(read_batches, estimator, self.target), CELLS)
-        self.keep(parts)
-        return self.collected(summary_cell)
+        return self.keep(parts.rdd.map(part_of), summary_of)
 
     def encode(self, estimator: TMM, class_weights: np.ndarray) -> None:
-        encode = partial(each_cell, partial(encoded_cell, estimator, class_weights))
-        self.keep(self.kept.mapInArrow(encode, CELLS))
+        encode = partial(numbered, partial(encoded_by, estimator, class_weights))
+        before = self.kept
+        self.keep(before.map(encode), rows_of)
+        before.unpersist()
 
     def sample(self, counts: list[int], seed: int) -> list[Encoded]:
-        return self.collected(partial(sampled_cell, counts, seed))
+        return self.collected(partial(sampled_from, counts, seed))
 
     def sum(self, step: bytes) -> bytes:
         shared = self.df.sparkSession.sparkContext.broadcast(step)
-        contribute = partial(each_cell, partial(contributed_cell, shared, self.threads))
-        cells = self.kept.mapInArrow(contribute, CELLS).rdd.map(unpickled_cell)
         with plain_errors():
-            total = cells.treeReduce(added_pair)
+            parts = self.kept.map(partial(contribution_to, shared, self.threads))
+            total = parts.treeReduce(added_pair)
         shared.destroy()
         return total
 
-    def keep(self, df: DataFrame) -> None:
-        """Computes partitions and keeps them in place of those before."""
-        df = df.persist(StorageLevel.MEMORY_AND_DISK)
-        with plain_errors():
-            df.count()
-        self.release()
-        self.kept = df
+    def keep(self, parts: RDD, function: Callable[[int, Any], Any]) -> list:
+        """Computes partitions and keeps them; what a function says of each."""
+        self.kept = parts.persist(StorageLevel.MEMORY_AND_DISK)
+        return self.collected(function)
 
     def release(self) -> None:
+        """Frees the memory of the executors."""
         if self.kept is not None:
             self.kept.unpersist()
-        self.kept = None
 
     def collected(self, function: Callable[[int, Any], Any]) -> list:
         """What a function says of every partition, in the order of their numbers."""
         with plain_errors():
-            rows = self.kept.mapInArrow(partial(each_cell, function), CELLS).collect()
-        return [pickle.loads(row.cell) for row in sorted(rows, key=lambda row: row.number)]
+            pairs = self.kept.map(partial(numbered, function)).collect()
+        return [said for _, said in sorted(pairs, key=itemgetter(0))]
 
 
-def unpickled_cell(row: Any) -> bytes:
-    return pickle.loads(row.cell)
+def rows_of(number: int, part: Encoded) -> int:
+    return len(part.values)
 
 
 def check_columns(df: DataFrame, features: list[str]) -> None:
@@ -270,7 +273,7 @@ def answered(model: Any, outputs: list[str], batches: Batches) -> Batches:
             continue
         table = pa.Table.from_batches([batch])
         with in_partition(number):
-            rows = table.select(estimator.feature_names_in_.tolist())
+            rows = without_decimals(table.select(estimator.feature_names_in_.tolist()))
             for name in outputs:
                 table = table.append_column(name, answer(estimator, name, rows))
         yield from table.to_batches()
@@ -294,8 +297,8 @@ def completed(rows: pa.Table, filled: pa.Table) -> pa.Array:
     """Completed rows as one column, of the same type for every partition."""
     columns = []
     for field, column in zip(rows.schema, filled.columns, strict=True):
-        is_whole = pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)
-        columns.append(column.cast(pa.float64() if is_whole else field.type).combine_chunks())
+        kind = pa.float64() if pa.types.is_integer(field.type) else field.type
+        columns.append(column.cast(kind).combine_chunks())
     return pa.StructArray.from_arrays(columns, names=rows.column_names)
 
 

@@ -55,6 +55,8 @@ pub struct RoundOptions {
     /// Learning rate at the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
+    /// A step takes all rows of some partitions, which are pieces of a file.
+    pub whole: bool,
 }
 
 /// What was chosen.
@@ -65,7 +67,16 @@ struct Plan {
     em_passes: usize,
     rounds: usize,
     rows: u64,
+    whole: bool,
     settings: Settings, // of the steps by gradients
+}
+
+/// A fit by rounds in a checkpoint.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    rounds: Plan,
+    em: bool,
 }
 
 impl Plan {
@@ -101,6 +112,7 @@ impl Plan {
             em_passes: options.em_passes.unwrap_or(em_passes),
             rounds,
             rows,
+            whole: options.whole,
             settings,
         })
     }
@@ -124,7 +136,12 @@ impl Plan {
     /// The rows of steps by EM or by gradients.
     fn partitions(&self, em: bool) -> Result<Partitions> {
         let total = self.sizes.iter().sum();
-        Partitions::new(&self.sizes, if em { total } else { self.rows })
+        let partitions = Partitions::new(&self.sizes, if em { total } else { self.rows })?;
+        Ok(if self.whole {
+            partitions.whole()
+        } else {
+            partitions
+        })
     }
 }
 
@@ -211,16 +228,21 @@ impl Rounds {
     /// The fit as it stands.
     pub fn checkpoint(&self) -> Result<Vec<u8>> {
         let wrong = |error: serde_json::Error| Error::ModelFile(error.to_string());
-        let state = serde_json::to_value((&self.plan, self.em)).map_err(wrong)?;
+        let em = self.em;
+        let state = serde_json::to_value(State {
+            rounds: self.plan.clone(),
+            em,
+        })
+        .map_err(wrong)?;
         self.trainer.checkpoint_with(state, Default::default())
     }
 
     /// Goes on where a checkpoint stopped, to the same bits.
-    pub fn resume(bytes: &[u8]) -> Result<Self> {
-        let checkpoint = Checkpoint::from_bytes(bytes)?;
+    pub fn resume(checkpoint: Checkpoint) -> Result<Self> {
         let wrong =
             |error: serde_json::Error| Error::ModelFile(format!("state of rounds: {error}"));
-        let (plan, em) = serde_json::from_value(checkpoint.fit().clone()).map_err(wrong)?;
+        let State { rounds: plan, em } =
+            serde_json::from_value(checkpoint.fit().clone()).map_err(wrong)?;
         let width = checkpoint.model().structure.width();
         let none = Arc::new(Data::new(Rows::new(&[], width)?, &[]));
         let trainer = Trainer::resume_with(checkpoint, none)?;

@@ -76,6 +76,11 @@ impl Checkpoint {
         &self.state.settings
     }
 
+    /// Whether it is of a fit by rounds over partitions ([`Rounds`](crate::recipes::Rounds)).
+    pub fn is_of_rounds(&self) -> bool {
+        self.state.fit.get("rounds").is_some()
+    }
+
     /// What a fit of several parts says about those that are done.
     pub(crate) fn fit(&self) -> &Value {
         &self.state.fit

@@ -112,10 +112,11 @@ impl Contribution {
                 self.round.step, self.partitions, other.round.step, other.partitions
             )));
         }
-        let mut pieces = [&self.pieces[..], &other.pieces[..]].concat();
-        pieces.sort_by_key(|piece| piece.range.start);
-        check_pieces(&pieces, self.partitions)?;
-        self.pieces = pieces;
+        let mut both: Vec<&Piece> = self.pieces.iter().chain(&other.pieces).collect();
+        both.sort_by_key(|piece| piece.range.start);
+        check_pieces(&both, self.partitions)?;
+        self.pieces.extend(other.pieces);
+        self.pieces.sort_by_key(|piece| piece.range.start);
         self.join_neighbours();
         Ok(())
     }
@@ -234,7 +235,8 @@ impl Contribution {
         if let Some((name, _)) = tensors.left().next() {
             return Err(wrong(format!("tensor '{name}' has no place in it")));
         }
-        check_pieces(&pieces, header.partitions)?;
+        check_pieces(&pieces.iter().collect::<Vec<_>>(), header.partitions)?;
+        check_finite(&pieces)?;
         let mut contribution = Self {
             round: header.round,
             partitions: header.partitions,
@@ -245,8 +247,8 @@ impl Contribution {
     }
 }
 
-/// Pieces must be subtrees that stand one after the other, of one shape, with finite numbers.
-fn check_pieces(pieces: &[Piece], partitions: usize) -> Result<()> {
+/// Pieces must be subtrees that stand one after the other, of one shape.
+fn check_pieces(pieces: &[&Piece], partitions: usize) -> Result<()> {
     if pieces.is_empty() {
         return Err(wrong("expected at least one partition, got none"));
     }
@@ -265,14 +267,24 @@ fn check_pieces(pieces: &[Piece], partitions: usize) -> Result<()> {
                 "expected sums of shape {shape:?}, got {own:?}"
             )));
         }
-        let are_finite = sums.flows.iter().all(|x| x.is_finite());
-        if !are_finite || sums.leaves.iter().any(|x| !x.is_finite()) {
-            return Err(wrong(format!(
-                "partitions {start} to {end}: expected finite sums"
-            )));
-        }
     }
     Ok(())
+}
+
+fn check_finite(pieces: &[Piece]) -> Result<()> {
+    let is_finite = |Piece { sums, .. }: &&Piece| {
+        let flows = sums.flows.iter().all(|x| x.is_finite());
+        flows && sums.leaves.iter().all(|x| x.is_finite())
+    };
+    match pieces.iter().find(|piece| !is_finite(piece)) {
+        None => Ok(()),
+        Some(Piece { range, .. }) => {
+            let (start, end) = (range.start, range.end);
+            Err(wrong(format!(
+                "partitions {start} to {end}: expected finite sums"
+            )))
+        }
+    }
 }
 
 fn is_subtree(range: &Range<usize>, partitions: usize) -> bool {

@@ -43,12 +43,14 @@ use std::sync::Arc;
 /// Rows that go through the circuit at a time; the sums of one such part have their own order.
 const ROWS_AT_ONCE: usize = 512;
 
-/// Where the rows lie, and how many of them a step takes: of every partition in proportion to its rows.
+/// Where the rows lie, and how many of them a step takes: of every partition in proportion to its rows, or all rows of
+/// some partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Partitions {
     sizes: Vec<u64>,
-    rows: u64, // of a step
+    rows: u64,   // of a step
+    whole: bool, // whether a step takes whole partitions
 }
 
 impl Partitions {
@@ -57,9 +59,38 @@ impl Partitions {
         let partitions = Self {
             sizes: sizes.to_vec(),
             rows,
+            whole: false,
         };
         partitions.check()?;
         Ok(partitions)
+    }
+
+    /// The same, but a step takes all rows of as many partitions as have about that many rows: where partitions are
+    /// pieces of a file, few are read. They take turns in a shuffled order.
+    pub fn whole(self) -> Self {
+        Self {
+            whole: true,
+            ..self
+        }
+    }
+
+    /// The partitions that a step takes rows of, in the order in which they are in its batch.
+    fn taken(&self, seed: u64, step: usize) -> Vec<usize> {
+        let count = self.sizes.len();
+        if !self.whole {
+            return (0..count).collect();
+        }
+        let share = u128::from(self.rows) * count as u128 / u128::from(self.total());
+        let share = usize::try_from(share).unwrap_or(count).clamp(1, count);
+        let (mut order, mut taken) = (Vec::new(), Vec::with_capacity(share));
+        for place in step * share..(step + 1) * share {
+            if order.is_empty() || place.is_multiple_of(count) {
+                let epoch = (place / count) as u32;
+                order = Stream::new(seed, Purpose::Shuffle, epoch, 0).permutation(count);
+            }
+            taken.push(order[place % count] as usize);
+        }
+        taken
     }
 
     fn check(&self) -> Result<()> {
@@ -103,7 +134,7 @@ impl Partitions {
         at(step as u128)..at(step as u128 + 1)
     }
 
-    /// The place of a partition's first row in the batch of a step.
+    /// The place of a partition's first row in the batch of a step that takes rows of all.
     fn first_place(&self, partition: usize, step: usize) -> usize {
         let lengths = (0..partition).map(|p| self.stretch(p, step));
         lengths
@@ -135,6 +166,13 @@ pub struct Round {
     model: Model,
     weights: Vec<f32>, // W as training moves it
     state: State,
+    taken: Vec<usize>, // partitions
+}
+
+/// The rows of a partition that a step takes, and where they are in its batch.
+struct Picked {
+    rows: Vec<usize>,
+    first: usize,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,10 +193,12 @@ impl Round {
         state.partitions.check()?;
         let weights = parts.tensors.remove("weights");
         let weights = weights.ok_or_else(|| Error::ModelFile("a round without weights".into()))?;
+        let taken = state.partitions.taken(state.settings.seed, state.step);
         Ok(Self {
             model: parts.model,
             weights,
             state,
+            taken,
         })
     }
 
@@ -167,24 +207,29 @@ impl Round {
         self.state.step
     }
 
-    /// What a partition adds to the step. `data` are all of its rows.
-    pub fn contribution(&self, partition: usize, data: Data<'_>) -> Result<Contribution> {
+    /// The partitions that the step takes rows of. Contributions are asked for by the place in this list.
+    pub fn taken(&self) -> &[usize] {
+        &self.taken
+    }
+
+    /// What the partition at this place of the list adds to the step. `data` are all of its rows.
+    pub fn contribution(&self, place: usize, data: Data<'_>) -> Result<Contribution> {
         let State {
             settings,
             step,
             partitions,
         } = &self.state;
-        let size = partitions.sizes.get(partition).copied();
+        let partition = self.taken.get(place).copied();
+        let size = partition.map(|partition| partitions.sizes[partition]);
         if size != Some(data.len() as u64) {
             let expected = size.map_or("no such partition".into(), |n| format!("{n} rows"));
-            let what = format!("partition {partition}");
+            let what = format!("partition {}", partition.unwrap_or(place));
             return Err(Error::shape(what, expected, format!("{} rows", data.len())));
         }
-        let picked = partitions.picked(settings.seed, partition, *step);
-        let mut first = partitions.first_place(partition, *step);
+        let Picked { rows, mut first } = self.picked(place);
         let mut sums = Sums::default();
         let mut trainer = None;
-        for picked in picked.chunks(ROWS_AT_ONCE) {
+        for picked in rows.chunks(ROWS_AT_ONCE) {
             let rows = self.rows(&data, picked)?;
             let trainer = match &mut trainer {
                 Some(trainer) => trainer,
@@ -193,9 +238,29 @@ impl Round {
             sums.add(&trainer.collect(&rows, *step, first)?);
             first += picked.len();
         }
-        let count = partitions.count();
         let id = round_id(*step, settings, self.weights.iter())?;
-        Ok(Contribution::of(partition, count, id, sums))
+        Ok(Contribution::of(place, self.taken.len(), id, sums))
+    }
+
+    fn picked(&self, place: usize) -> Picked {
+        let State {
+            settings,
+            step,
+            partitions,
+        } = &self.state;
+        let partition = self.taken[place];
+        if !partitions.whole {
+            return Picked {
+                rows: partitions.picked(settings.seed, partition, *step),
+                first: partitions.first_place(partition, *step),
+            };
+        }
+        let before = self.taken[..place].iter();
+        let before = before.map(|&partition| partitions.sizes[partition] as usize);
+        Picked {
+            rows: (0..partitions.sizes[partition] as usize).collect(),
+            first: before.sum(),
+        }
     }
 
     /// These rows, checked and bent as the model takes them.
@@ -447,6 +512,23 @@ mod tests {
             }
         }
         assert!(taken[3][..11] != taken[3][11..22]);
+    }
+
+    #[test]
+    fn whole_partitions_take_turns() {
+        let partitions = Partitions::new(&[5, 5, 5, 5, 5, 3], 10).unwrap().whole();
+        let steps: Vec<Vec<usize>> = (0..6).map(|step| partitions.taken(1, step)).collect();
+        assert!(steps.iter().all(|taken| taken.len() == 2));
+        for epoch in steps.concat().chunks(6) {
+            let mut epoch = epoch.to_vec();
+            epoch.sort_unstable();
+            assert_eq!(epoch, [0, 1, 2, 3, 4, 5]);
+        }
+        assert_ne!(steps[..3], steps[3..]);
+        let all = Partitions::new(&[5, 3], 8).unwrap().whole();
+        assert_eq!(all.taken(1, 7).len(), 2);
+        let few = Partitions::new(&[5, 3], 1).unwrap().whole();
+        assert_eq!(few.taken(1, 7).len(), 1);
     }
 
     #[test]
