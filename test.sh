@@ -86,7 +86,8 @@ environment serve pyarrow==26.0.1 schemathesis==4.32.5
 scripts "$work/serve/bin/python" serve/web/test/api.py
 scripts "$work/serve/bin/python" serve/web/test/page.py
 
-# The Python package, built and installed in a fresh environment as a user would.
+# The Python package, built and installed in a fresh environment as a user would, with Dask and Spark beside it.
+need java openjdk-17-jre-headless
 environment python "./python[test]"
 tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests
 

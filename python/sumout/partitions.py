@@ -1,4 +1,4 @@
-"""Training on rows that lie in several places: what is done with each partition, and in which order.
+"""Training on rows that lie in several places: what is done with each partition, and when.
 
 Every partition is read once, by its own categories (`read`). What all of them hold together gives
 the columns and classes (`merged`), by which each is encoded (`encoded`). A sample of all rows is
@@ -73,10 +73,14 @@ def read(estimator: TMM, number: int, X: Any, y: Any = None) -> Part:
             return Part(np.empty((0, X.shape[1]), np.float32), Columns([], []), False, None)
         alone = clone(estimator)
         values = alone._learn_columns(X)
-        y = None if y is None else labels.as_array(y)
+        y = labels.as_array(y) if y is not None and has_classes(estimator) else None
         if y is not None and len(y) != len(values):
             raise ValueError(f"y: expected {len(values)} labels, got {len(y)}")
         return Part(values, alone._columns, hasattr(alone, "feature_names_in_"), y)
+
+
+def has_classes(estimator: TMM) -> bool:
+    return hasattr(estimator, "missing_label")
 
 
 def split_target(X: Any, target: str) -> tuple[Any, np.ndarray]:
@@ -275,10 +279,13 @@ def merge(estimator: TMM, summaries: list[Summary]) -> np.ndarray:
     categories = [merged_column(seen, names, j) for j in range(width)]
     estimator._columns = Columns(categories, names)
     estimator.n_features_in_ = width
+    vars(estimator).pop("feature_names_in_", None)
     if seen[0][1].has_names:
         estimator.feature_names_in_ = np.array(names, dtype=object)
-    if not any(len(found.classes) for _, found in seen):
+    if not has_classes(estimator):
         return np.array([float(sum(found.rows for _, found in seen))])
+    if not any(len(found.classes) for _, found in seen):
+        raise ValueError("y: expected at least one label, got none in any partition")
     return merge_classes(estimator, [found for _, found in seen])
 
 

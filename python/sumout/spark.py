@@ -305,9 +305,9 @@ def completed(rows: pa.Table, filled: pa.Table) -> pa.Array:
 class TMMModel(Model, MLWritable, MLReadable):
     """A trained model as a transformer.
 
-    `transform` adds the columns that `outputs` names: `prediction` and `probability` where the model
-    has classes, in the order of `classes`; `log_likelihood`, log P(x_o); and `completed`, the
-    columns of the model with their nulls filled.
+    `transform` adds the columns that `outputs` names: `prediction` and `probability` where the
+    model has classes, in the order of `classes`; `log_likelihood`, log P(x_o); and `completed`,
+    the columns of the model with their nulls filled.
     """
 
     outputs = Param(
@@ -359,7 +359,9 @@ class TMMModel(Model, MLWritable, MLReadable):
             return LongType() if self.estimator.classes_.dtype.kind == "i" else StringType()
         features = self.estimator.feature_names_in_.tolist()
         fields = dataset.select(features).schema.fields
-        return StructType([StructField(field.name, filled_type(field.dataType)) for field in fields])
+        return StructType(
+            [StructField(field.name, filled_type(field.dataType)) for field in fields]
+        )
 
     def write(self) -> MLWriter:
         """Writes the model; Spark's `save` calls it."""

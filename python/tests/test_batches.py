@@ -61,6 +61,14 @@ def test_numbers_alone_and_an_imputer():
     assert other.model_.to_bytes() != model.model_.to_bytes()  # other partitions, other sums
 
 
+def test_a_density_ignores_labels_and_a_second_fit_forgets_the_first():
+    frame, labels = table()
+    model = TMMDensity(**QUICK).fit(pairs(frame, labels))
+    assert model.model_.classes == 1 and list(model.feature_names_in_) == list(frame)
+    model.fit(cut(np.random.default_rng(0).normal(size=(600, 2))))
+    assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == 2
+
+
 def test_a_part_of_the_rows_per_round_and_class_weights():
     frame, labels = table()
     quick = QUICK | {"round_rows": 100, "class_weight": "balanced"}
@@ -89,6 +97,8 @@ def test_what_is_wrong_is_said_where_it_is():
         TMMClassifier(**QUICK).fit([(parts[0], labels[:300]), (parts[1], labels[:200])])
     with pytest.raises(ValueError, match="partition 0: target: expected one of the columns"):
         TMMClassifier(**QUICK).fit(parts, y="nothing")
+    with pytest.raises(ValueError, match="y: expected at least one label, got none"):
+        TMMClassifier(**QUICK).fit(parts)
     model = TMMDensity(**QUICK)
     with pytest.raises(ValueError):
         model.fit(other)

@@ -6,6 +6,7 @@ import signal
 import dask.array as da
 import dask.dataframe as dd
 import distributed
+import guide
 import numpy as np
 import pandas as pd
 import pytest
@@ -121,3 +122,7 @@ def test_what_is_wrong_is_said_where_it_is(rows):
     renamed = model.predict(dd.from_pandas(frame.rename(columns={"size": "z"}), npartitions=2))
     with pytest.raises(ValueError, match=r"partition [01]: (.|\n)*size"):
         renamed.compute()
+
+
+def test_the_block_of_the_guide():
+    assert guide.run("beyond-one-machine.md", "from sumout.dask") == 1

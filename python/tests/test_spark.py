@@ -5,6 +5,7 @@ import sys
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+import guide
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -170,7 +171,9 @@ def test_what_is_wrong_is_said_where_it_is(session, df, model):
     with pytest.raises(ValueError, match="outputs: expected some of .* got 'price'"):
         model.setOutputs(["price"])
     infinite = df.withColumn("size", sql.expr("if(town = 'Celle', double('inf'), size)"))
-    with pytest.raises(ValueError, match=r"^partition \d: column 'size', row \d+: expected a finite"):
+    with pytest.raises(
+        ValueError, match=r"^partition \d: column 'size', row \d+: expected"
+    ):
         spark.fit(infinite, target="label", **QUICK)
     unknown = df.withColumn("town", sql.expr("if(town = 'Celle', 'Dresden', town)"))
     with pytest.raises(Exception, match=r"partition \d: column 'town', row .* got 'Dresden'"):
@@ -181,7 +184,12 @@ def test_a_worker_without_the_package(df, monkeypatch):
     def without_package(batches):
         raise ModuleNotFoundError("No module named 'sumout'")
 
-    with pytest.raises(RuntimeError, match="a Spark worker has no package 'sumout'"), (
-        spark.plain_errors()
+    with (
+        pytest.raises(RuntimeError, match="a Spark worker has no package 'sumout'"),
+        spark.plain_errors(),
     ):
         df.mapInArrow(without_package, df.schema).count()
+
+
+def test_the_block_of_the_guide(session):
+    assert guide.run("beyond-one-machine.md", "from sumout import spark") == 1

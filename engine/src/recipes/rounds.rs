@@ -215,6 +215,11 @@ impl Rounds {
         Ok(loss)
     }
 
+    /// β, the weight of −log P(X) in the objective of the steps by gradients.
+    pub fn generative(&self) -> f64 {
+        self.plan.settings.generative
+    }
+
     /// The mean objective of a loss, as the steps by gradients lower it.
     pub fn objective(&self, loss: &Loss) -> f64 {
         loss.objective(self.plan.settings.generative)

@@ -207,6 +207,11 @@ impl Round {
         self.state.step
     }
 
+    /// K, the classes of the model.
+    pub fn classes(&self) -> usize {
+        self.model.structure.classes
+    }
+
     /// The partitions that the step takes rows of. Contributions are asked for by the place in this list.
     pub fn taken(&self) -> &[usize] {
         &self.taken
