@@ -21,23 +21,27 @@ use std::sync::Arc;
 /// Steps in which all rows are seen once.
 const ROUNDS_A_PASS: u64 = 20;
 
-/// A step has at least as many rows as an ordinary one of a large table.
-const MIN_ROWS: u64 = 2_048;
+/// Rows of a step at least. Steps are few, so the noise of small ones stays: on 9,000 rows of magic (KEEL), 40 steps of
+/// 8,000 rows have a log-loss of .347, of 2,048 rows .353; the sample of 1,500 rows that started both has .361.
+const MIN_ROWS: u64 = 8_192;
 
 /// More rows make the gradient no better by anything that a step of this size could use.
 const MAX_ROWS: u64 = 1 << 20;
 
-/// Rounds at most, where nobody says how many.
+/// Rounds at least and at most, where nobody says how many.
+const MIN_ROUNDS: u64 = 40;
 const MAX_ROUNDS: u64 = 200;
 
 /// Passes over all rows by steps of the rule.
 const PASSES: u64 = 2;
 
-/// Passes of EM where there are no classes.
-const EM_PASSES: usize = 2;
+/// Passes of EM where there are no classes. On the same rows of magic, mean log P(X) is −27.28 after the sample, −26.99
+/// after 40 rounds alone, −27.01 after 4 passes alone, and −26.94 after both.
+const EM_PASSES: usize = 4;
 
-/// The learning rate relative to that of the sample's fit.
-const RATE: f64 = 0.25;
+/// The learning rate relative to that of the sample's trees. On the same rows, a quarter of this and twice as much have
+/// a log-loss of .355 and .360.
+const RATE: f64 = 0.5;
 
 /// How many rounds there are and how large; what is left out is chosen to suit the number of rows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,7 +90,9 @@ impl Plan {
             .fold(0u64, |sum, &size| sum.saturating_add(size));
         let rows = (total / ROUNDS_A_PASS).clamp(MIN_ROWS, MAX_ROWS).min(total);
         let rows = options.rows.unwrap_or(rows).max(1);
-        let usual = (PASSES * total).div_ceil(rows).clamp(1, MAX_ROUNDS);
+        let usual = (PASSES * total)
+            .div_ceil(rows)
+            .clamp(MIN_ROUNDS, MAX_ROUNDS);
         let rounds = options.rounds.unwrap_or(usual as usize);
         let em_passes = if model.structure.classes > 1 {
             0
@@ -94,17 +100,14 @@ impl Plan {
             EM_PASSES
         };
         let noted = |name: &str| model.about.training.get::<Settings>(name);
-        let settings = noted("finish").or_else(|| {
-            let settings = noted("settings").unwrap_or_default();
-            let rate = RATE * settings.rate;
-            Some(Settings { rate, ..settings })
-        });
-        let settings = settings.unwrap_or_default();
+        let trees = noted("settings").unwrap_or_default();
+        let leaves = noted("finish").map_or(trees.leaves, |finish| finish.leaves);
         let settings = Settings {
             steps: rounds.max(1),
             schedule: Schedule::Cosine,
-            rate: options.rate.unwrap_or(settings.rate),
-            ..settings
+            rate: options.rate.unwrap_or(RATE * trees.rate),
+            leaves, // those of clusters are narrower
+            ..trees
         };
         settings.check()?;
         Ok(Self {

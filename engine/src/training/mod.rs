@@ -19,6 +19,7 @@ mod trainer_step;
 mod trainer_on_gpu;
 pub(crate) mod checkpoint;
 mod contribution;
+mod partitions;
 pub(crate) mod round;
 
 pub use checkpoint::Checkpoint;
@@ -28,6 +29,7 @@ pub use data::{Data, labels};
 pub use leaf_init::LeafStart;
 pub use loss::Loss;
 pub use optimizer::{Rule, Schedule};
-pub use round::{Partitions, Round};
+pub use partitions::Partitions;
+pub use round::Round;
 pub use settings::{Prior, Settings};
 pub use trainer::{Progress, Trainer};
