@@ -42,7 +42,7 @@ fn a_table_larger_than_memory_is_learned_and_resumed_to_the_same_bits() {
     );
     assert!(said.contains("all rows   62000 rows, 40 steps"), "{said}");
     assert!(said.contains("3 classes: k0 ("), "{said}");
-    let score = folder.run("evaluate --model whole.sumout --data f.csv");
+    let score = folder.run("evaluate whole.sumout --data f.csv");
     assert!(
         score.stdout.contains("accuracy"),
         "{}{}",
