@@ -95,7 +95,7 @@ def on_dask(client, model, files, rows, step):
     ddf = dd.read_parquet([str(file) for file in files])
     fitted = TMMClassifier(**QUICK, n_jobs=1)._open(model.model_)
     scoring = seconds(lambda: fitted.predict_proba(ddf.drop(columns="y")).mean(axis=0).compute())
-    partitions = DaskPartitions(ddf.drop(columns="y"), ddf["y"], 1)
+    partitions = DaskPartitions(ddf, "y", 1)
     partitions.read(fitted)
     partitions.encode(fitted, np.ones(2))
     say(rows, "dask", scoring, seconds(lambda: partitions.sum(step)))

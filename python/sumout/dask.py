@@ -31,6 +31,7 @@ from sumout import classifier, density
 from sumout.estimator import TMM
 from sumout.partitions import (
     Encoded,
+    Part,
     Partitioned,
     Partitions,
     Summary,
@@ -40,8 +41,12 @@ from sumout.partitions import (
     in_partition,
     read,
     sampled,
+    split_target,
     summary,
 )
+
+# A column of labels that a series became.
+LABELS = "the labels of sumout"
 
 # Contributions that one task adds up.
 FAN_IN = 8
@@ -51,8 +56,12 @@ class DaskPartitions(Partitions):
     """Partitions on the workers of a cluster, or in the memory of this process."""
 
     def __init__(self, X: Any, y: Any, threads: int) -> None:
+        self.target = y if isinstance(y, str) else None
+        if isinstance(X, dd.DataFrame) and isinstance(y, dd.Series):
+            X, y, self.target = X.assign(**{LABELS: y}), None, LABELS  # Dask aligns them
         self.rows, self.threads = parts_of(X), threads
-        self.labels = [None] * len(self.rows) if y is None else parts_of(y)
+        has_labels = y is not None and self.target is None
+        self.labels = parts_of(y) if has_labels else [None] * len(self.rows)
         if len(self.labels) != len(self.rows):
             raise ValueError(
                 f"y: expected {len(self.rows)} partitions as X has, got {len(self.labels)}"
@@ -60,9 +69,9 @@ class DaskPartitions(Partitions):
         self.kept: list[Delayed] = []
 
     def read(self, estimator: TMM) -> list[Summary]:
-        estimator = once(estimator)
+        estimator, ask = once(estimator), task(read_part)
         pairs = enumerate(zip(self.rows, self.labels, strict=True))
-        parts = [task(read)(estimator, n, X, y) for n, (X, y) in pairs]
+        parts = [ask(estimator, n, X, y, self.target) for n, (X, y) in pairs]
         self.kept = list(dask.persist(*parts))
         self.rows, self.labels = [], []
         return list(dask.compute(*(task(summary)(part) for part in self.kept)))
@@ -86,6 +95,14 @@ class DaskPartitions(Partitions):
             groups = (level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN))
             level = [add(group) for group in groups]
         return dask.compute(level[0])[0]
+
+
+def read_part(estimator: TMM, number: int, X: Any, y: Any, target: str | None) -> Part:
+    """A partition whose labels are apart, or a column."""
+    with in_partition(number):
+        if target is not None:
+            X, y = split_target(X, target)
+    return read(estimator, number, X, y)
 
 
 def task(function: Any) -> Any:
@@ -146,8 +163,8 @@ class OnDask(Partitioned):
         ----------
         X : Dask array or data frame of shape (n_samples, n_features)
             Rows; NaN is missing. Its partitions are read once and stay on their workers.
-        y : Dask array or series of shape (n_samples,), default=None
-            Labels, in the same partitions as `X`.
+        y : Dask array or series of shape (n_samples,), or str, default=None
+            Labels, an array in the same partitions as `X`; or the column of a data frame.
         **options
             For rows that are not Dask's: as in the estimator of this name in `sumout`.
 

@@ -90,6 +90,19 @@ def test_questions_are_answered_lazily_and_as_ever(rows):
     pd.testing.assert_frame_equal(filled.compute(), model.impute(frame), check_dtype=False)
 
 
+def test_labels_may_be_a_column_of_the_frame(rows, on_one_machine, tmp_path):
+    frame, labels = rows
+    for number, part in enumerate(cut(frame.assign(label=labels))):
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    ddf = dd.read_parquet(tmp_path)
+    by_name = TMMClassifier(**QUICK).fit(ddf, "label")
+    assert by_name.model_.to_bytes() == on_one_machine
+    apart = TMMClassifier(**QUICK).fit(ddf.drop(columns="label"), ddf["label"])
+    assert apart.model_.to_bytes() == on_one_machine
+    with pytest.raises(ValueError, match="partition [0-3]: target: expected one of the columns"):
+        TMMClassifier(**QUICK).fit(ddf, "nothing")
+
+
 def test_arrays():
     X = np.random.default_rng(0).normal(size=(900, 4))
     X[::7, 1] = np.nan
@@ -111,8 +124,9 @@ def test_arrays():
 def test_what_is_wrong_is_said_where_it_is(rows):
     frame, labels = rows
     X, y = partitioned(rows)
+    arrays = da.ones((8, 2), chunks=(2, 2)), da.ones(8, chunks=4)
     with pytest.raises(ValueError, match="y: expected 4 partitions as X has, got 2"):
-        TMMClassifier(**QUICK).fit(X, dd.from_pandas(labels, npartitions=2))
+        TMMClassifier(**QUICK).fit(*arrays)
     model = TMMClassifier(**QUICK).fit(X, y)
     unknown = frame.copy()
     unknown.loc[700, "town"] = "Dresden"
