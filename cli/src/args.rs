@@ -24,7 +24,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Demo(demo::Args),
-    Train(train::Args),
+    Train(Box<train::Args>),
     Evaluate(evaluate::Args),
     Predict(predict::Args),
     Impute(impute::Args),
