@@ -1,6 +1,7 @@
 """Training batch by batch: partitions decide the model, not where they lie."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
@@ -126,6 +127,21 @@ def test_sums_do_not_depend_on_their_order():
     checkpoint = rounds.checkpoint()
     again = _engine.Rounds.resume(checkpoint)
     assert again.steps_done == 1 and again.round() == rounds.round()
+
+
+def test_categories_of_one_partition_become_those_of_all():
+    words = [["b", "c", "b"], ["c", None, "a"], [None, None, None]]
+    frames = [pd.DataFrame({"x": [1.0, 2.0, 3.0], "w": pd.Series(w, dtype=object)}) for w in words]
+    model = TMMDensity(**QUICK)
+    parts = [partitions.read(model, n, frame) for n, frame in enumerate(frames)]
+    before = parts[1].values.copy()
+    partitions.merge(model, [partitions.summary(part) for part in parts])
+    codes = [
+        partitions.encoded(model, n, part, np.ones(1)).values[:, 1] for n, part in enumerate(parts)
+    ]
+    hole = np.nan
+    np.testing.assert_array_equal(codes, [[1, 2, 1], [2, hole, 0], [hole, hole, hole]])
+    np.testing.assert_array_equal(parts[1].values, before)  # may be asked for again
 
 
 def test_sample_counts_are_in_proportion():
