@@ -96,7 +96,8 @@ impl Records for ParquetFolder {
     }
 }
 
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(feature = "parquet")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::output::{Output, OutputFormat};
