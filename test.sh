@@ -96,6 +96,8 @@ scripts python3 web/test/site.py "$work/web"
 # The Python package as a wheel for any Linux: built once, by a compiler that PyPI has too, and installed where there is none.
 environment build maturin==1.16.0 ziglang==0.17.0
 PATH="$work/build/bin:$PATH" step maturin build --quiet --release --zig --locked --manifest-path python/Cargo.toml --out "$work/wheels"
+# Dask and Spark are among what its tests need.
+need java openjdk-17-jre-headless
 environment python
 PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test]"
 tests "$work/python/bin/python" -m pytest --quiet -p no:cacheprovider python/tests

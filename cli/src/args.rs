@@ -42,7 +42,7 @@ sumout --help lists all commands, sumout COMMAND --help says what one does.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Demo(demo::Args),
-    Train(train::Args),
+    Train(Box<train::Args>),
     Evaluate(evaluate::Args),
     Predict(predict::Args),
     Impute(impute::Args),

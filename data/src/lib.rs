@@ -39,4 +39,4 @@ pub use files::{atomic_file, encoding, source, unfinished_files};
 pub use models::{devices, memory, model_files};
 pub use open::{DataSet, is_data_name, open, open_digits, read, read_fitted};
 pub use plan::table_checks;
-pub use rows::{cells, data_digest, dates, findings, layout, notation};
+pub use rows::{cells, data_digest, dates, findings, layout, notation, spool};

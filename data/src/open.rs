@@ -7,7 +7,7 @@ use crate::columns::table_source::{TableFormat, TableSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::source::Origin;
 use crate::formats::png::ImageFiles;
-use crate::formats::{idx, norb, npy, npz, png};
+use crate::formats::{idx, norb, npy, npz, parquet_folder, png};
 use crate::rows::layout::{Layout, ReadOptions, RowStream, Split, Table};
 use std::path::{Path, PathBuf};
 
@@ -151,8 +151,13 @@ fn open_digits_files(split: Split) -> Result<RowStream> {
     idx::open(&images, Some(&labels))
 }
 
-/// A folder such as MNIST's, or one of images.
+/// A folder such as MNIST's, one of Parquet files, or one of images.
 fn open_folder(folder: &Path, split: Split) -> Result<Raw> {
+    if !parquet_folder::files(folder)?.is_empty() {
+        let origin = Origin::File(folder.to_owned());
+        let source = TableSource::new(origin, Some(TableFormat::Parquet));
+        return Ok(Raw::Table(source));
+    }
     match idx::in_folder(folder, split) {
         Some(images) => idx::open_file(&images).map(Raw::numbers),
         None => ImageFiles::of_folder(folder, split).map(Raw::Images),

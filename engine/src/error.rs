@@ -107,6 +107,9 @@ pub enum Error {
         /// What the file says.
         got: u32,
     },
+    /// Bytes that are not a contribution to a step, or contributions that do not belong together.
+    #[error("contribution: {0}")]
+    Contribution(String),
     /// A device that is not there, or that failed.
     #[error("device: {0}")]
     Device(String),

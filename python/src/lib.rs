@@ -3,6 +3,7 @@
 mod device;
 mod model;
 mod numbers;
+mod rounds;
 mod rows;
 mod threads;
 mod training;
@@ -22,11 +23,14 @@ fn exception(error: sumout::Error) -> PyErr {
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
+    module.add_class::<rounds::Rounds>()?;
     module.add_function(wrap_pyfunction!(device::check_device, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::distribution, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::sample_column, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::impute_quantiles, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::impute_probabilities, module)?)?;
+    module.add_function(wrap_pyfunction!(rounds::contribution, module)?)?;
+    module.add_function(wrap_pyfunction!(rounds::add_contributions, module)?)?;
     module.add_function(wrap_pyfunction!(rows::distinct_rows, module)?)?;
     module.add_function(wrap_pyfunction!(training::train, module)?)?;
     module.add_function(wrap_pyfunction!(training::go_on, module)?)?;

@@ -109,7 +109,7 @@ pub fn go_on(
     Model::new(model)?.on(device)
 }
 
-fn data<'a>(
+pub fn data<'a>(
     values: &'a PyReadonlyArray2<'_, f32>,
     numbers: &PyReadonlyArray1<'_, i64>,
     weights: &'a PyReadonlyArray1<'_, f32>,
@@ -268,6 +268,6 @@ fn size(plan: &Value, name: &str) -> PyResult<Option<usize>> {
     size.map(Some).ok_or_else(wrong)
 }
 
-fn parse<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
+pub fn parse<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -104,3 +104,33 @@ def go_on(
     threads: int,
     on_progress: OnProgress | None,
 ) -> Model: ...
+
+class Rounds:
+    """A fit by rounds over partitions, where the model is held."""
+
+    def __init__(
+        self, model: Model, sizes: list[int], prior: list[float], options: str
+    ) -> None: ...
+    @staticmethod
+    def resume(checkpoint: bytes) -> Rounds: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def steps_done(self) -> int: ...
+    def round(self) -> bytes: ...
+    def apply(self, sum: bytes, threads: int) -> float: ...
+    def model(self) -> Model: ...
+    def checkpoint(self) -> bytes: ...
+
+def contribution(
+    round: bytes,
+    partition: int,
+    values: Rows,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    threads: int,
+) -> bytes:
+    """What a partition's rows add to a step."""
+
+def add_contributions(parts: list[bytes]) -> bytes:
+    """The sum of contributions."""

@@ -37,6 +37,11 @@ def load(path: str | os.PathLike) -> TMMClassifier | TMMDensity | TMMRegressor:
         model = Model.from_bytes(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
+    return opened(model)
+
+
+def opened(model: Model) -> TMMClassifier | TMMDensity | TMMRegressor:
+    """The fitted estimator of a model."""
     if model.target is not None:
         return TMMRegressor()._open(model)
     class_names = json.loads(model.about)["classes"]

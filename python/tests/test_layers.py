@@ -22,6 +22,10 @@ LAYERS = [
     "regressor",
     "loading",
     "__init__",
+    "partitions",
+    "batches",
+    "dask",
+    "spark",
 ]
 
 

@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+pub mod memory;
 pub mod text;
 pub mod input;
 pub mod device;

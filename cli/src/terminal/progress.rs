@@ -134,6 +134,36 @@ impl StepReporter {
     }
 }
 
+/// Reports the steps of a fit over all rows, where they do not fit into memory.
+pub struct RoundReporter {
+    bar: ProgressBar,
+    steps: usize,
+}
+
+impl RoundReporter {
+    /// For a run of which `done` steps are done.
+    pub fn new(steps: usize, done: usize) -> Self {
+        let style = "{bar:24} step {pos} of {len}  {msg}  time left {eta}";
+        let bar = bar(steps, style).with_position(done as u64);
+        bar.reset_eta();
+        Self { bar, steps }
+    }
+
+    /// Reports a step; some of them also as a line.
+    pub fn step(&self, step: usize, loss: &Loss, beta: f64, out: &mut impl Write) -> Result<()> {
+        self.bar.set_position(step as u64);
+        let words = describe(loss, beta);
+        self.bar.set_message(words.clone());
+        let steps = self.steps;
+        if step.is_multiple_of(steps.div_ceil(LINES)) || step == steps {
+            let line = format!("step {step:>6} of {steps}  {words}");
+            self.bar
+                .suspend(|| writeln!(out, "{line}").and_then(|()| out.flush()))?;
+        }
+        Ok(())
+    }
+}
+
 /// How long the steps that are left will take, in words; nothing if that is soon, or if it is too early to say.
 fn time_left(elapsed: Duration, done: usize, to_do: usize) -> Option<String> {
     const SHORT: f64 = 10.0; // seconds

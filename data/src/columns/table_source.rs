@@ -9,6 +9,7 @@ use crate::files::source::{ByteReader, Origin};
 use crate::formats::csv::CsvRecords;
 use crate::formats::json_lines::{self, JsonRecords};
 use crate::formats::parquet::ParquetRecords;
+use crate::formats::parquet_folder::ParquetFolder;
 use crate::rows::cells::{NoDefaultNa, Records};
 use crate::rows::layout::{Layout, ReadOptions, RowStream, some_of};
 
@@ -19,7 +20,7 @@ pub enum TableFormat {
     Csv,
     /// A JSON object or list in every line.
     JsonLines,
-    /// Parquet.
+    /// Parquet: a file, or a folder of files with the same columns.
     Parquet,
 }
 
@@ -54,7 +55,10 @@ impl TableSource {
     /// Starts reading; `listed` names the cells of JSON lines that are lists.
     pub fn records(&self, options: &ReadOptions, listed: &[String]) -> Result<Box<dyn Records>> {
         if self.format == Some(TableFormat::Parquet) {
-            return Ok(Box::new(ParquetRecords::open(&self.origin)?));
+            return match &self.origin {
+                Origin::File(path) if path.is_dir() => Ok(Box::new(ParquetFolder::open(path)?)),
+                file => Ok(Box::new(ParquetRecords::open(file)?)),
+            };
         }
         let mut input = self.text(options)?;
         match self.format.map_or_else(|| text_format(&mut input), Ok)? {

@@ -81,7 +81,9 @@ impl Origin {
     /// The same bytes, but from where they can be read twice: a pipe is read into memory.
     pub fn reopenable(&self) -> Result<Self> {
         match self {
-            Self::File(path) if path.is_file() || !path.exists() => Ok(self.clone()),
+            Self::File(path) if path.is_file() || path.is_dir() || !path.exists() => {
+                Ok(self.clone())
+            }
             Self::Memory { .. } => Ok(self.clone()),
             Self::File(_) | Self::Stdin => {
                 let mut input = self.open()?;

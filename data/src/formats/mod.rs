@@ -13,3 +13,4 @@ pub mod csv;
 pub mod json_row;
 pub mod json_lines;
 pub mod parquet;
+pub mod parquet_folder;

@@ -8,3 +8,4 @@ pub mod dates;
 pub mod cells;
 pub mod layout;
 pub mod data_digest;
+pub mod spool;

@@ -18,6 +18,7 @@ mod fit_steps;
 mod fit_columns;
 mod fit;
 mod fit_checkpoint;
+mod rounds;
 
 pub use column_order::order_columns;
 pub use fit::fit;
@@ -25,3 +26,4 @@ pub use fit_in_progress::Fitting;
 pub use fit_options::Fit;
 pub use fit_progress::{FitProgress, Part};
 pub use presets::{PRESETS, Preset, preset};
+pub use rounds::{RoundOptions, Rounds};

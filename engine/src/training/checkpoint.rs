@@ -76,6 +76,11 @@ impl Checkpoint {
         &self.state.settings
     }
 
+    /// Whether it is of a fit by rounds over partitions ([`Rounds`](crate::recipes::Rounds)).
+    pub fn is_of_rounds(&self) -> bool {
+        self.state.fit.get("rounds").is_some()
+    }
+
     /// What a fit of several parts says about those that are done.
     pub(crate) fn fit(&self) -> &Value {
         &self.state.fit
@@ -149,8 +154,13 @@ impl<'a> Trainer<'a> {
         Self::resume_shared(checkpoint, Arc::new(data))
     }
 
-    pub(crate) fn resume_shared(mut checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
+    pub(crate) fn resume_shared(checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
         data.check(&checkpoint.model().structure)?;
+        Self::resume_with(checkpoint, data)
+    }
+
+    /// The same for rows that were checked, or none where all steps are by contributions.
+    pub(crate) fn resume_with(mut checkpoint: Checkpoint, data: Arc<Data<'a>>) -> Result<Self> {
         let (weights, first) = (checkpoint.take("weights")?, checkpoint.take("first")?);
         let second = checkpoint.take("second")?;
         let best = checkpoint.state.best_step.map(|_| checkpoint.take("best"));
@@ -184,13 +194,13 @@ impl<'a> Trainer<'a> {
 }
 
 impl Prepared {
-    fn all(&self) -> impl Iterator<Item = &Simplex> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Simplex> {
         self.levels.iter().flatten().chain([&self.classes])
     }
 }
 
 /// W of every matrix: finite and not negative.
-fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
+pub(super) fn set_weights(prepared: &mut Prepared, mut weights: &[f32]) -> Result<()> {
     let wrong = || Error::ModelFile("training state: 'weights' does not fit the model".into());
     let all = prepared
         .levels

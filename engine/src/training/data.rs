@@ -110,7 +110,7 @@ impl<'a> Data<'a> {
     }
 
     /// These rows, in this order.
-    fn picked(&self, rows: &[usize]) -> Self {
+    pub(crate) fn picked(&self, rows: &[usize]) -> Self {
         let numbers = |&row: &usize| &self.values[row * self.width..(row + 1) * self.width];
         let labels = rows.iter().filter_map(|&row| self.labels.get(row));
         let weights = rows.iter().filter_map(|&row| self.weights.get(row));

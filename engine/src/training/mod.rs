@@ -18,12 +18,18 @@ pub(crate) mod trainer;
 mod trainer_step;
 mod trainer_on_gpu;
 pub(crate) mod checkpoint;
+mod contribution;
+mod partitions;
+pub(crate) mod round;
 
 pub use checkpoint::Checkpoint;
 pub use class_clusters::class_clusters;
+pub use contribution::Contribution;
 pub use data::{Data, labels};
 pub use leaf_init::LeafStart;
 pub use loss::Loss;
 pub use optimizer::{Rule, Schedule};
+pub use partitions::Partitions;
+pub use round::Round;
 pub use settings::{Prior, Settings};
 pub use trainer::{Progress, Trainer};

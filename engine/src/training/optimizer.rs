@@ -135,6 +135,7 @@ pub struct Step {
     pub(crate) from_moment: f32,   // what m̂ takes of m
     pub(crate) from_gradient: f32, // what m̂ takes of g
     pub(crate) second: f32,        // 1/(1 − β₂ᵗ)
+    collects: bool,                // N into the first memory, and nothing moves
 }
 
 impl Step {
@@ -161,6 +162,15 @@ impl Step {
             from_moment: from_moment as f32,
             from_gradient: from_gradient as f32,
             second: second as f32,
+            collects: false,
+        }
+    }
+
+    /// Not a step: N is kept in place of the first moment, and W stays as it is.
+    pub(crate) fn collecting() -> Self {
+        Self {
+            collects: true,
+            ..Self::new(Rule::Em, 0.0, 0.0, 0)
         }
     }
 
@@ -313,6 +323,9 @@ impl WithSimd for UpdatePanel<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
+        if self.step.collects {
+            return self.collect();
+        }
         let vectors = self.width / S::F32_LANES;
         if self.step.rule == Rule::Em {
             self.expect();
@@ -361,6 +374,15 @@ impl WithSimd for UpdatePanel<'_> {
 }
 
 impl UpdatePanel<'_> {
+    /// N, signed, into the first memory.
+    #[inline(always)]
+    fn collect(self) {
+        for (i, to) in self.first.iter_mut().enumerate() {
+            let flow = self.weights[i] * self.gradient[i];
+            *to = self.counts.get(i).map_or(flow, |count| flow + count);
+        }
+    }
+
     /// EM: running counts. A weight of zero stays zero.
     fn expect(&mut self) {
         for i in 0..self.weights.len() {

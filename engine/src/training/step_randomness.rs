@@ -32,6 +32,14 @@ pub(crate) fn pick(
     permutation.map_or(0, |permutation| permutation[place % rows] as usize)
 }
 
+/// Which rows of a step's batch are looked at: all of them, or those that a worker has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchPart {
+    pub step: usize,
+    pub first: usize, // of the batch's rows
+    pub rows: usize,
+}
+
 /// Puts the rows of a step into the frame: shifted, turned and stretched, with random holes. `placements` are by shift.
 ///
 /// Where a column is to be predicted, each of n rows is there twice with the same holes: first with that column, then
@@ -41,7 +49,7 @@ pub(crate) fn load_rows<'a>(
     structure: &Structure,
     placements: &[Vec<Column>],
     settings: &Settings,
-    step: usize,
+    part: BatchPart,
     row_of: impl Fn(usize) -> &'a [f32] + Send + Sync,
 ) {
     let rows = StepRows {
@@ -49,12 +57,12 @@ pub(crate) fn load_rows<'a>(
         frame: structure.frame.as_ref().filter(|_| settings.turns()),
         placements,
         settings,
-        step,
+        part,
     };
     let Some(target) = settings.target else {
         return batch.fill_rows(|b, frame| rows.load(b, row_of(b), frame));
     };
-    let (n, column) = (settings.batch, &placements[0][target]);
+    let (n, column) = (part.rows, &placements[0][target]);
     batch.fill_rows(|b, frame| {
         rows.load(b % n, row_of(b % n), frame);
         let seen = if b < n { row_of(b)[target] } else { f32::NAN };
@@ -68,15 +76,16 @@ struct StepRows<'a> {
     frame: Option<&'a Frame>, // where images are turned or stretched
     placements: &'a [Vec<Column>],
     settings: &'a Settings,
-    step: usize,
+    part: BatchPart,
 }
 
 impl StepRows<'_> {
     /// Puts row b of the batch into the frame.
     fn load(&self, b: usize, row: &[f32], frame: &mut [f32]) {
-        let (seed, step) = (self.settings.seed, self.step as u32);
-        let mut holes = Stream::new(seed, Purpose::Inputs, step, b as u32);
-        let mut random = Stream::new(seed, Purpose::Augment, step, b as u32);
+        let (seed, step) = (self.settings.seed, self.part.step as u32);
+        let item = (self.part.first + b) as u32;
+        let mut holes = Stream::new(seed, Purpose::Inputs, step, item);
+        let mut random = Stream::new(seed, Purpose::Augment, step, item);
         let columns = match self.placements.len() {
             1 => &self.placements[0],
             count => &self.placements[random.below(count)],
@@ -117,9 +126,9 @@ impl StepRows<'_> {
 pub(crate) fn drop_nodes(
     structure: &Structure,
     settings: &Settings,
-    step: usize,
+    part: BatchPart,
 ) -> Vec<Vec<Dropped>> {
-    let (rows, trees) = (settings.batch, &structure.trees);
+    let (rows, trees) = (part.rows, &structure.trees);
     let word_count = words(rows);
     let layers = |t: usize| settings.drop_nodes.len().min(trees[t].levels.len() + 1);
     let empty = |t: usize| {
@@ -132,7 +141,8 @@ pub(crate) fn drop_nodes(
         return masks;
     }
     for b in 0..rows {
-        let mut random = Stream::new(settings.seed, Purpose::Nodes, step as u32, b as u32);
+        let item = (part.first + b) as u32;
+        let mut random = Stream::new(settings.seed, Purpose::Nodes, part.step as u32, item);
         for tree_masks in &mut masks {
             let layers = tree_masks.iter_mut().zip(&settings.drop_nodes);
             for (mask, &p) in layers.filter(|(_, p)| **p > 0.0) {

@@ -9,6 +9,7 @@ use crate::circuit::log_flows::LogFlows;
 use crate::circuit::underflow::UnderflowFallback;
 use crate::error::{Error, Result};
 use crate::layers::leaf_kernel::LeafKernel;
+use crate::layers::leaf_statistics::Statistics;
 use crate::structure::{ClassRows, Position, Tree};
 use crate::training::backward_and_step::Learned;
 use crate::training::data::Data;
@@ -16,16 +17,41 @@ use crate::training::leaf_update::update_family;
 use crate::training::loss::{Loss, Target, loss_and_gradients};
 use crate::training::optimizer::{Rule, Step, update_mixing};
 use crate::training::settings::Settings;
-use crate::training::step_randomness::{drop_nodes, load_rows, pick};
+use crate::training::step_randomness::{BatchPart, drop_nodes, load_rows, pick};
 use crate::training::trainer::{Best, Measure, Trainer};
 use crate::training::underflow::{Counts, Given, add_leaf_flows, recompute};
 use std::borrow::Cow;
 
 impl Trainer<'_> {
     pub(crate) fn step(&mut self, data: &Data<'_>) -> Result<Loss> {
-        self.fill(data);
+        let picked = self.picked(data);
+        let part = BatchPart {
+            step: self.step,
+            first: 0,
+            rows: picked.len(),
+        };
+        let (loss, exact) = self.scored(data, &picked, part)?;
+        let (step, to_leaves) = (self.rule(), self.settings.leaf_rate > 0.0);
+        self.backward(&step, &exact, to_leaves);
+        if to_leaves {
+            let sums = self.leaf_sums(&exact);
+            self.move_leaves(&sums);
+        }
+        self.step += 1;
+        Ok(loss)
+    }
+
+    /// Loads rows, goes forward and takes the objective and its gradients at the outputs, with the flows of samples
+    /// that had to be computed again.
+    pub(super) fn scored(
+        &mut self,
+        data: &Data<'_>,
+        picked: &[usize],
+        part: BatchPart,
+    ) -> Result<(Loss, Vec<(usize, LogFlows)>)> {
+        self.load(data, picked, part);
         let structure = &self.model.structure;
-        let dropped = drop_nodes(structure, &self.settings, self.step);
+        let dropped = drop_nodes(structure, &self.settings, part);
         self.activations.forward(
             structure,
             &self.prepared,
@@ -72,9 +98,7 @@ impl Trainer<'_> {
                 loss: objective,
             });
         }
-        self.backward(&exact);
-        self.step += 1;
-        Ok(loss)
+        Ok((loss, exact))
     }
 
     /// What the settings say is optimised.
@@ -157,25 +181,26 @@ impl Trainer<'_> {
         (Cow::Owned(pairs), known)
     }
 
-    /// The rows of this step: shuffled, shifted, with random holes.
-    fn fill(&mut self, data: &Data<'_>) {
-        let (size, seed, structure) = (
-            self.settings.batch,
-            self.settings.seed,
-            &self.model.structure,
-        );
-        let width = structure.width();
-        let rows = data.values.len() / width;
-        let picked: Vec<usize> = (0..size)
+    /// The rows of this step, shuffled.
+    fn picked(&mut self, data: &Data<'_>) -> Vec<usize> {
+        let (size, seed) = (self.settings.batch, self.settings.seed);
+        let rows = data.values.len() / self.model.structure.width();
+        (0..size)
             .map(|b| pick(&mut self.order, seed, self.step * size + b, rows))
-            .collect();
+            .collect()
+    }
+
+    /// Rows into the batch: shifted, with random holes.
+    fn load(&mut self, data: &Data<'_>, picked: &[usize], part: BatchPart) {
+        let structure = &self.model.structure;
+        let width = structure.width();
         self.labels.clear();
         self.labels
             .extend(picked.iter().map(|&row| data.label(row)));
         self.weights.clear();
         self.weights
             .extend(picked.iter().filter_map(|&row| data.weights.get(row)));
-        let mut rows_of_batch = size;
+        let mut rows_of_batch = picked.len();
         if let Some(target) = self.settings.target {
             let numbers = picked.iter().map(|&row| data.values[row * width + target]);
             self.labels = known_numbers(numbers);
@@ -187,20 +212,16 @@ impl Trainer<'_> {
             structure,
             &self.placements,
             &self.settings,
-            self.step,
+            part,
             |b| &data.values[picked[b] * width..(picked[b] + 1) * width],
         );
     }
 
     /// Goes down, and moves each level as soon as its derivative is known, while that is still in the cache. Exact
     /// flows of recheck samples are added.
-    fn backward(&mut self, exact: &[(usize, LogFlows)]) {
-        let settings = &self.settings;
-        let rate = settings.rate * settings.schedule.factor(self.step, settings.steps);
-        let step = Step::new(settings.rule, rate, settings.penalty, self.step);
+    pub(super) fn backward(&mut self, step: &Step, exact: &[(usize, LogFlows)], to_leaves: bool) {
         let counts = Counts::new(&self.model, exact);
         let s = &self.model.structure;
-        let to_leaves = settings.leaf_rate > 0.0;
         self.activations
             .root_backward(s, &self.prepared, &self.output_gradients);
         if s.class_rows == ClassRows::Mixing {
@@ -210,7 +231,7 @@ impl Trainer<'_> {
                 &counts.classes[..],
             );
             let activations = &self.activations;
-            update_mixing(&step, classes, 0, |scratch, step| {
+            update_mixing(step, classes, 0, |scratch, step| {
                 activations.class_gradient(scratch, s, step.panel.rows);
             });
         }
@@ -222,19 +243,33 @@ impl Trainer<'_> {
                     counts: counts.level(t, l - 1),
                 };
                 self.activations
-                    .learn_level(t, l, tree, learned, &step, to_leaves);
+                    .learn_level(t, l, tree, learned, step, to_leaves);
             }
-        }
-        if to_leaves {
-            self.move_leaves(rate * settings.leaf_rate, exact);
         }
     }
 
-    fn move_leaves(&mut self, rate: f64, exact: &[(usize, LogFlows)]) {
-        let mut sums =
-            self.activations
-                .leaf_statistics(&self.model.structure, &self.prepared, &self.batch);
-        add_leaf_flows(&self.model, &self.prepared, &self.batch, exact, &mut sums);
+    /// The learning rate of this step.
+    fn rate(&self) -> f64 {
+        let settings = &self.settings;
+        settings.rate * settings.schedule.factor(self.step, settings.steps)
+    }
+
+    /// How this step moves the weights.
+    pub(super) fn rule(&self) -> Step {
+        let settings = &self.settings;
+        Step::new(settings.rule, self.rate(), settings.penalty, self.step)
+    }
+
+    /// What the leaves learn from, by tree and family, after a backward pass to them.
+    pub(super) fn leaf_sums(&self, exact: &[(usize, LogFlows)]) -> Vec<Vec<Statistics>> {
+        let (s, prepared) = (&self.model.structure, &self.prepared);
+        let mut sums = self.activations.leaf_statistics(s, prepared, &self.batch);
+        add_leaf_flows(&self.model, prepared, &self.batch, exact, &mut sums);
+        sums
+    }
+
+    pub(super) fn move_leaves(&mut self, sums: &[Vec<Statistics>]) {
+        let rate = self.rate() * self.settings.leaf_rate;
         let step = Step::new(self.settings.rule, rate, 0.0, self.step);
         for (t, tree) in self.model.weights.trees.iter_mut().enumerate() {
             let of_target = target_family(&self.model.structure.trees[t], &self.settings);

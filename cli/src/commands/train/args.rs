@@ -53,6 +53,10 @@ pub struct Args {
     /// Replace the file at --out even if it is not a model
     #[arg(long)]
     pub(super) force: bool,
+    /// How much memory the training may take, such as 2GB. Of rows that would take more, a sample starts the
+    /// model, and all of them, from a scratch file, teach it [default: half of the memory that is free]
+    #[arg(long, value_name = "SIZE", value_parser = crate::options::memory::bytes)]
+    pub(super) memory: Option<u64>,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
     #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "bounds", "whole", "ignore", "prior", "class_weight"])]
     pub(super) resume: Option<PathBuf>,

@@ -9,19 +9,20 @@ mod resume_command;
 mod start;
 mod resume;
 mod steps;
+mod rounds;
 
 pub use args::Args;
 
 use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
 use resume_command::checkpoint_path;
-use start::{VALIDATION_FROM, print_start, with_class_names};
+use start::{SAMPLED, VALIDATION_FROM, print_start, with_class_names};
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use sumout::Precision;
-use sumout::recipes::{Fit, Fitting};
+use sumout::recipes::{Fit, Fitting, Rounds};
 use sumout::training::Checkpoint;
+use sumout::{Device, Model, Precision};
 use sumout_data::atomic_file::{Staged, check_apart};
 use sumout_data::{memory, model_files};
 use training_data::{TrainingData, describe};
@@ -31,18 +32,45 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     check_out(args)?;
     let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
     let (beginning, data) = begin(args)?;
-    let mut fitting = beginning.fitting(&data, out)?;
+    let mut model = match (beginning.rounds()?, &data.spool) {
+        (Some(mut rounds), Some(spool)) => rounds::run(args, &mut rounds, spool, out)?,
+        _ => {
+            let model = fitted(args, beginning, &data, (device, precision), out)?;
+            taught(args, model, &data, out)?
+        }
+    };
+    model.about.training.remove(VALIDATION_FROM);
+    model.about.training.remove(SAMPLED);
+    model_files::save(&args.out, &model.to_bytes()?)?;
+    let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
+    writeln!(out, "wrote {}", args.out.display())?;
+    Ok(())
+}
+
+/// The model of the rows in memory.
+fn fitted(
+    args: &Args,
+    beginning: Beginning,
+    data: &TrainingData,
+    (device, precision): (Device, Precision),
+    out: &mut impl Write,
+) -> Result<Model> {
+    let mut fitting = beginning.fitting(data, out)?;
     let settings = fitting.settings();
     let passes = 1 + usize::from(settings.target.is_some()); // rows with the target, and without it
     memory::check_training(fitting.structure(), passes * settings.batch)?;
     fitting.use_device(device, precision)?;
     steps::run(args, &mut fitting, out)?;
-    let mut model = fitting.into_model()?;
-    model.about.training.remove(VALIDATION_FROM);
-    model_files::save(&args.out, &model.to_bytes()?)?;
-    let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
-    writeln!(out, "wrote {}", args.out.display())?;
-    Ok(())
+    Ok(fitting.into_model()?)
+}
+
+/// The same after all rows have taught it, where those in memory are a sample.
+fn taught(args: &Args, model: Model, data: &TrainingData, out: &mut impl Write) -> Result<Model> {
+    let Some(spool) = &data.spool else {
+        return Ok(model);
+    };
+    let mut rounds = rounds::start(args, model, spool)?;
+    rounds::run(args, &mut rounds, spool, out)
 }
 
 /// How a run begins.
@@ -69,6 +97,17 @@ fn begin(args: &Args) -> Result<(Beginning, TrainingData)> {
 }
 
 impl Beginning {
+    /// The fit over all rows that a checkpoint is of, if it is of one.
+    fn rounds(&self) -> Result<Option<Rounds>> {
+        match self {
+            Self::Resumed(checkpoint, path) if checkpoint.is_of_rounds() => {
+                let rounds = Rounds::resume((**checkpoint).clone());
+                Ok(Some(rounds.with_context(|| path.display().to_string())?))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The fit, before its first step or after its last one.
     fn fitting<'a>(self, data: &'a TrainingData, out: &mut impl Write) -> Result<Fitting<'a>> {
         let (train, validation) = (data.train()?, data.validate()?);

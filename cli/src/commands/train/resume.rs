@@ -2,7 +2,7 @@
 
 use crate::commands::train::args::Args;
 use crate::commands::train::resume_command::{checkpoint_path, resume_command};
-use crate::commands::train::start::{CLASS_WEIGHT, VALIDATION, VALIDATION_FROM};
+use crate::commands::train::start::{CLASS_WEIGHT, SAMPLED, VALIDATION, VALIDATION_FROM};
 use crate::commands::train::training_data::{TrainingData, digest};
 use crate::options::input::warn_of_findings;
 use crate::terminal::user_error::user_error;
@@ -24,7 +24,10 @@ pub fn resume(args: &Args, checkpoint: &Path) -> Result<(Checkpoint, TrainingDat
     }
     let noted: Option<String> = model.about.training.get(VALIDATION_FROM);
     let validation = args.validation.as_deref().or(noted.as_deref());
-    let mut data = TrainingData::read(args, &options, Some(&layout_of(model)), validation)?;
+    let is_sampled = model.about.training.has(SAMPLED);
+    let limit = if is_sampled { 0 } else { u64::MAX }; // as at the start, whatever memory there is now
+    let layout = layout_of(model);
+    let mut data = TrainingData::read(args, &options, Some(&layout), validation, limit)?;
     if model.structure.classes == 1 {
         data.forget_labels();
     }

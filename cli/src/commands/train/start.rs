@@ -5,7 +5,7 @@ use crate::commands::train::class_numbers;
 use crate::commands::train::number_target;
 use crate::commands::train::ranges;
 use crate::commands::train::training_data::{
-    TrainingData, class_counts, class_name, describe, describe_labels, digest,
+    TrainingData, class_counts, class_name, describe, describe_labels, digest, limit,
 };
 use crate::options::input::say_ignored;
 use crate::terminal::hints::warning;
@@ -30,6 +30,9 @@ pub const VALIDATION: &str = "validation";
 /// The key of what the user gave as validation data, which only a checkpoint has.
 pub const VALIDATION_FROM: &str = "validation_from";
 
+/// The key that says that the table is a sample of the rows, which only a checkpoint has.
+pub const SAMPLED: &str = "sampled";
+
 /// The key of the weights of the classes in a model's notes about its training.
 pub const CLASS_WEIGHT: &str = "class_weight";
 
@@ -46,7 +49,8 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
         target: args.class_column(),
         ..args.input.options(Split::Train)?
     };
-    let mut data = TrainingData::read(args, &options, None, args.validation.as_deref())?;
+    let validation = args.validation.as_deref();
+    let mut data = TrainingData::read(args, &options, None, validation, limit(args))?;
     if plan.is_density() {
         data.forget_labels();
     }
@@ -62,6 +66,9 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
+    if data.spool.is_some() {
+        about.training.set(SAMPLED, true);
+    }
     if let Some(given) = &args.validation {
         about.training.set(VALIDATION_FROM, given);
     }
@@ -235,6 +242,13 @@ fn notes(data: &TrainingData) -> Notes {
 
 /// Describes data, model and training.
 pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingData) -> Result<()> {
+    if let Some(spool) = &data.spool {
+        writeln!(
+            out,
+            "data       {} rows, of which a sample starts the model",
+            spool.rows()
+        )?;
+    }
     writeln!(out, "data       {}", describe(&data.table))?;
     if let Some(labels) = describe_labels(&data.table) {
         writeln!(out, "labels     {}", one_line(&labels))?;

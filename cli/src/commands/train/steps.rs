@@ -99,7 +99,7 @@ fn save_or_warn(path: &Path, fitting: &mut Fitting<'_>, reporter: &StepReporter)
 }
 
 /// When a checkpoint is written: after so many steps, and after a minute without one.
-struct CheckpointTimes {
+pub struct CheckpointTimes {
     every: usize,    // steps; 0 for none at all
     pause: Duration, // between two of them
     last: Instant,
@@ -111,7 +111,7 @@ impl CheckpointTimes {
     const PAUSE: Duration = Duration::from_secs(10);
     const LONGEST: Duration = Duration::from_secs(60);
 
-    fn new(every: Option<usize>, now: Instant) -> Self {
+    pub fn new(every: Option<usize>, now: Instant) -> Self {
         Self {
             every: every.unwrap_or(Self::EVERY),
             pause: every.map_or(Self::PAUSE, |_| Duration::ZERO),
@@ -120,7 +120,7 @@ impl CheckpointTimes {
     }
 
     /// Whether one is due after this step.
-    fn at(&mut self, step: usize, now: Instant) -> bool {
+    pub fn at(&mut self, step: usize, now: Instant) -> bool {
         let since = now.duration_since(self.last);
         let by_steps = self.every > 0 && step.is_multiple_of(self.every) && since >= self.pause;
         let due = by_steps || (self.every > 0 && since >= Self::LONGEST);

@@ -2,6 +2,7 @@
 
 use crate::commands::train::args::Args;
 use crate::options::input::warn_of_findings;
+use crate::options::memory;
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use sumout::Rows;
@@ -9,6 +10,7 @@ use sumout::random::{Purpose, Stream};
 use sumout::training::{Data, labels};
 use sumout_data::data_digest::DataDigest;
 use sumout_data::layout::{Layout, ReadOptions, Split, Table};
+use sumout_data::spool::{self, Gathered, Spool};
 
 /// Training rows and validation rows.
 pub struct TrainingData {
@@ -20,6 +22,8 @@ pub struct TrainingData {
     weights: Vec<f32>,
     /// The digest of both together, if both are from one table.
     pub split_from: Option<String>,
+    /// All rows, where `table` is a sample of them.
+    pub spool: Option<Spool>,
 }
 
 impl TrainingData {
@@ -31,26 +35,36 @@ impl TrainingData {
         }
     }
 
-    /// Reads both; for a model, if the run is resumed. `validation` is what the user named, then or now.
+    /// Reads both; for a model, if the run is resumed. `validation` is what the user named, then or now. Of rows that
+    /// take more than `limit` bytes, the table is a sample.
     pub fn read(
         args: &Args,
         options: &ReadOptions,
         model: Option<&Layout>,
         validation: Option<&str>,
+        limit: u64,
     ) -> Result<Self> {
         let data = sumout_data::open(&args.input.data, options)?;
         let rows = match model {
             Some(model) => data.fitted_to(model)?,
             None => data.rows()?,
         };
-        let table = args.input.with_labels(rows)?.collect_table()?;
+        let rows = args.input.with_labels(rows)?;
+        let (table, spool) = match spool::gather(rows, limit)? {
+            Gathered::Table(table) => (table, None),
+            Gathered::Sample(table, spool) => (table, Some(spool)),
+        };
         check_table(&table, &args.input.data)?;
+        if spool.is_some() {
+            check_suits_sample(args)?;
+        }
         let Some(validation) = validation else {
             return Ok(Self {
                 table,
                 validation: None,
                 weights: Vec::new(),
                 split_from: None,
+                spool,
             });
         };
         if let Ok(share) = validation.parse::<f64>() {
@@ -70,6 +84,7 @@ impl TrainingData {
             validation: Some(validation),
             weights: Vec::new(),
             split_from: None,
+            spool,
         })
     }
 
@@ -101,6 +116,24 @@ fn data_of(table: &Table) -> Result<Data<'_>> {
     let rows = Rows::new(&table.values, table.layout.width)?;
     let labels = labels(table.labels.as_deref().unwrap_or_default());
     Ok(Data::new(rows, &labels))
+}
+
+/// What rows may take of the memory: training makes copies of them.
+pub fn limit(args: &Args) -> u64 {
+    const COPIES: u64 = 4;
+    args.memory.unwrap_or_else(memory::half_of_free) / COPIES
+}
+
+/// What needs all rows in memory.
+fn check_suits_sample(args: &Args) -> Result<()> {
+    let option = match (args.regression, &args.validation) {
+        (true, _) => "--regression",
+        (_, Some(_)) => "--validation",
+        _ => return Ok(()),
+    };
+    Err(user_error(format!(
+        "{option}: expected data that fit into a quarter of --memory, got more"
+    )))
 }
 
 /// There must be rows, and two classes if there is a target.
@@ -140,6 +173,7 @@ fn split(table: &Table, share: f64) -> Result<TrainingData> {
         validation: Some(picked(table, &order[..kept])),
         weights: Vec::new(),
         split_from: Some(digest(table)),
+        spool: None,
     })
 }
 
