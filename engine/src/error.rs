@@ -15,7 +15,9 @@ pub enum Error {
         got: String,
     },
     /// A value that is infinite.
-    #[error("row {row}, column {column}: expected a finite number or NaN for missing, got {value}")]
+    #[error(
+        "row index {row}, column index {column}: expected a finite number or NaN for missing, got {value}"
+    )]
     Infinite {
         /// Row, counted from 0.
         row: usize,
@@ -26,7 +28,7 @@ pub enum Error {
     },
     /// A value that a discrete coordinate cannot take.
     #[error(
-        "row {row}, column {column}: expected a whole number from 0 to {last} or NaN for missing, got {value}"
+        "row index {row}, column index {column}: expected a whole number from 0 to {last} or NaN for missing, got {value}"
     )]
     Category {
         /// Row, counted from 0.
@@ -39,7 +41,9 @@ pub enum Error {
         value: f32,
     },
     /// A number outside the bounds of its column.
-    #[error("row {row}, column {column}: expected {expected} or NaN for missing, got {value}")]
+    #[error(
+        "row index {row}, column index {column}: expected {expected} or NaN for missing, got {value}"
+    )]
     Outside {
         /// Row, counted from 0.
         row: usize,
@@ -51,7 +55,7 @@ pub enum Error {
         value: f32,
     },
     /// A label outside the classes.
-    #[error("row {row}: expected a label from 0 to {last}, or none, got {label}")]
+    #[error("row index {row}: expected a label from 0 to {last}, or none, got {label}")]
     Label {
         /// Row, counted from 0.
         row: usize,

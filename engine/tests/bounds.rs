@@ -182,7 +182,8 @@ fn what_cannot_occur_is_refused() {
     let mut predictor = Predictor::new(model(&values)).unwrap();
     let row = [HOLE, 101.0, HOLE, HOLE, HOLE];
     let error = predictor.score(Rows::new(&row, 5).unwrap()).unwrap_err();
-    let expected = "row 0, column 1: expected numbers from 0 to 100 or NaN for missing, got 101";
+    let expected =
+        "row index 0, column index 1: expected numbers from 0 to 100 or NaN for missing, got 101";
     assert_eq!(error.to_string(), expected);
     let mut wrong = values.clone();
     wrong[5 * 7 + 2] = 1.0;

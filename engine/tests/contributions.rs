@@ -371,7 +371,7 @@ fn what_does_not_fit_is_an_error() {
     odd.values[7 * 5 + 3] = 9.0;
     let wrong = message(round.contribution(1, odd.data(false)));
     assert!(
-        wrong.starts_with("row 7, column 3: expected a whole number"),
+        wrong.starts_with("row index 7, column index 3: expected a whole number"),
         "{wrong}"
     );
     let half = round.contribution(0, left.data(false)).unwrap();

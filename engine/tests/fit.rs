@@ -208,7 +208,7 @@ fn what_cannot_be_fitted_is_refused() {
     refused(
         small().prior(&[1.0, 1.0]),
         &gap,
-        "row 1: expected a label from 0 to 1, or none, got 2",
+        "row index 1: expected a label from 0 to 1, or none, got 2",
     );
     small()
         .prior(&[0.2, 0.3, 0.5])

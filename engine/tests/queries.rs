@@ -450,7 +450,8 @@ fn wrong_questions_get_a_clear_error() {
         "numbers in a row of a model: expected 3, got 1"
     );
     assert_eq!(together(vec![]), "expected at least one model, got none");
-    let message = "row 0, column 0: expected a finite number or NaN for missing, got inf";
+    let message =
+        "row index 0, column index 0: expected a finite number or NaN for missing, got inf";
     says(
         p.log_likelihood(p.model().rows(&[f32::INFINITY, 0.0, 0.0]).unwrap()),
         message,
@@ -462,7 +463,8 @@ fn wrong_questions_get_a_clear_error() {
         ),
         "what is given: expected 3 numbers as in the rows, got 6",
     );
-    let message = "what is given, row 1, column 1: expected NaN as in the rows, or NaN, got 2";
+    let message =
+        "what is given, row index 1, column index 1: expected NaN as in the rows, or NaN, got 2";
     says(
         p.log_conditional(
             p.model()
@@ -472,7 +474,7 @@ fn wrong_questions_get_a_clear_error() {
         ),
         message,
     );
-    let message = "row 0, column 1: expected a whole number from 0 to 2 or NaN for missing, got 3";
+    let message = "row index 0, column index 1: expected a whole number from 0 to 2 or NaN for missing, got 3";
     assert_eq!(
         p.impute_mode(p.model().rows(&[0.0, 3.0, 0.0]).unwrap(), None)
             .unwrap_err()

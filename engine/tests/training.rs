@@ -599,7 +599,7 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     wrong[4] = 7;
     assert_eq!(
         attempt(&values, &wrong, ok.clone()),
-        "row 4: expected a label from 0 to 1, or none, got 7"
+        "row index 4: expected a label from 0 to 1, or none, got 7"
     );
     let zeros = vec![0; 20];
     assert_eq!(
@@ -608,7 +608,8 @@ fn what_cannot_be_trained_is_said_before_work_starts() {
     );
     let mut infinite = values.clone();
     infinite[40] = f32::NEG_INFINITY;
-    let expected = "row 1, column 4: expected a finite number or NaN for missing, got -inf";
+    let expected =
+        "row index 1, column index 4: expected a finite number or NaN for missing, got -inf";
     assert_eq!(attempt(&infinite, &labels, ok.clone()), expected);
     let setting = |settings: Settings| attempt(&values, &labels, settings);
     assert_eq!(

@@ -135,7 +135,7 @@ class Columns:
         for row in np.flatnonzero(np.isnan(codes)):
             value = cells[int(row)]
             if not is_hole(value):
-                place = f"column {repr(self.names[j]) if self.names else j}, row {row}"
+                place = f"column {repr(self.names[j]) if self.names else j}, row index {row}"
                 raise ValueError(
                     f"{place}: expected {expected_categories(known)}, got "
                     f"{name_of(value)!r}; unseen='missing' treats such a cell as missing"

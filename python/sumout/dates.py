@@ -70,7 +70,7 @@ def days_of_texts(cells: nw.Series) -> np.ndarray:
                 days[row] = days_of_text(text)
             except ValueError:
                 raise ValueError(
-                    f"column {cells.name!r}, row {row}: expected a date such as 2026-01-31, "
+                    f"column {cells.name!r}, row index {row}: expected a date such as 2026-01-31, "
                     f"got {text!r}"
                 ) from None
     return days

@@ -74,6 +74,8 @@ def encode(y: np.ndarray, known: np.ndarray, classes: np.ndarray) -> np.ndarray:
         index = index_of.get(y[row].item() if isinstance(y[row], np.generic) else y[row])
         if index is None:
             names = list(map(name_of, classes))
-            raise ValueError(f"y, row {row}: expected one of the classes {names}, got {y[row]!r}")
+            raise ValueError(
+                f"y, row index {row}: expected one of the classes {names}, got {y[row]!r}"
+            )
         encoded[row] = index
     return encoded

@@ -133,8 +133,8 @@ def check_finite(values: np.ndarray, names: list[str]) -> None:
     if len(found):
         row, j = found[0].tolist()
         raise ValueError(
-            f"column {repr(names[j]) if names else j}, row {row}: expected a finite number or NaN "
-            f"for missing, got {values[row, j]}"
+            f"column {repr(names[j]) if names else j}, row index {row}: expected a finite number or "
+            f"NaN for missing, got {values[row, j]}"
         )
 
 

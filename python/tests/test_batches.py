@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said_where_it_is():
     text = [*parts[:3], parts[3].assign(noise="loud")]
     assert message(text).startswith("partition 3, column 'noise': expected what partition 0 has")
     infinite = [parts[0], parts[1].assign(size=np.inf), *parts[2:]]
-    assert message(infinite).startswith("partition 1: column 'size', row 0: expected a finite")
+    assert message(infinite).startswith("partition 1: column 'size', row index 0: expected a finite")
     assert "at least one row" in message([])
     assert "rounds: expected" in message(parts, rounds=-1)
     with pytest.raises(ValueError, match="partition 1: .*row 3|partition 1: y: expected 300"):

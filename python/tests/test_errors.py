@@ -43,7 +43,7 @@ def test_rows(kind, model):
 
 def test_queries(model):
     fails(
-        ValueError, "row 1, column 2: expected a finite number or NaN", model.predict, infinite(X)
+        ValueError, "row index 1, column index 2: expected a finite number or NaN", model.predict, infinite(X)
     )
     fails(ValueError, "3 features", model.predict, X[:, :2])
     fails(ValueError, "Expected 2D array", model.predict, X[0])
@@ -76,7 +76,7 @@ def test_labels():
     part = TMMClassifier(steps=5).partial_fit(X, y, classes=[0, 1])
     fails(
         ValueError,
-        "y, row 0: expected one of the classes ['0', '1'], got",
+        "y, row index 0: expected one of the classes ['0', '1'], got",
         part.partial_fit,
         X,
         y + 5,

@@ -218,7 +218,7 @@ def test_python_knows_the_dates_of_the_command(tmp_path, has_times):
     assert filled.dtype == text["day"].dtype and as_exact_as_float32(theirs[1:], filled)
     assert {len(day) for day in filled} == {19 if has_times else 10}
     text.loc[3, "day"] = "soon"
-    with pytest.raises(ValueError, match="column 'day', row 3: expected a date such as"):
+    with pytest.raises(ValueError, match="column 'day', row index 3: expected a date such as"):
         model.score_samples(text)
 
 

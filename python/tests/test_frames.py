@@ -178,7 +178,7 @@ def test_a_category_that_fit_did_not_know_is_an_error():
     frame, y = pandas_frame(town="str")
     model = TMMClassifier(steps=20, random_state=0).fit(frame, y)
     other = frame.head(3).assign(town=["Athens", None, "Essen"])
-    wanted = "column 'town', row 2: expected one of the categories 'Athens', .*, got 'Essen'"
+    wanted = "column 'town', row index 2: expected one of the categories 'Athens', .*, got 'Essen'"
     for ask in (model.predict_proba, model.score_samples, model.impute):
         with pytest.raises(ValueError, match=wanted):
             ask(other)
@@ -189,5 +189,5 @@ def test_a_category_that_fit_did_not_know_is_an_error():
         model.set_params(unseen="ignore").predict(frame)
     codes = np.column_stack([np.arange(40.0), np.arange(40) % 3])
     numbered = TMMDensity(steps=5, categorical_features=[1]).fit(codes)
-    with pytest.raises(ValueError, match="row 0: expected .* '0', '1', '2', got '3'"):
+    with pytest.raises(ValueError, match="row index 0: expected .* '0', '1', '2', got '3'"):
         numbered.score_samples([[1.0, 3.0]])

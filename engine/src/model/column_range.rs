@@ -342,7 +342,8 @@ mod tests {
         };
         assert_eq!(with_margins(&[prices], &values)[0].margin, 1.5);
         let error = check_inside(&[prices], &[1.0, -2.0]).unwrap_err();
-        let expected = "row 1, column 0: expected numbers from 0 or NaN for missing, got -2";
+        let expected =
+            "row index 1, column index 0: expected numbers from 0 or NaN for missing, got -2";
         assert_eq!(error.to_string(), expected);
         for (low, high) in [(Some(1.0), Some(1.0)), (Some(f32::NAN), None)] {
             let wrong = ColumnRange {

@@ -40,7 +40,7 @@ fn check_given(rows: Rows<'_>, given: Rows<'_>) -> Result<()> {
     match (0..all.len()).find(|&i| !part[i].is_nan() && part[i] != all[i]) {
         Some(place) => {
             let (row, column) = (place / rows.width(), place % rows.width());
-            let what = format!("what is given, row {row}, column {column}");
+            let what = format!("what is given, row index {row}, column index {column}");
             let expected = format!("{} as in the rows, or NaN", all[place]);
             Err(Error::shape(what, expected, part[place]))
         }
