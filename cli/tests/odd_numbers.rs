@@ -23,8 +23,6 @@ fn odd(name: &'static str, options: &'static str, cell: fn(usize) -> String) -> 
 
 /// Every table has a column `x` of ordinary numbers; the odd ones are in `odd`.
 fn tables() -> Vec<Odd> {
-    let class = |i: usize| i % 2;
-    assert_eq!(class(3), 1);
     vec![
         odd("NaN", CLASSES, |i| of(i, ["nan", "1"])),
         odd("infinity", CLASSES, |i| of(i, ["inf", "1"])),
@@ -75,7 +73,9 @@ fn said(folder: &Folder, line: &str) -> String {
         (0, Some(word)) => format!("answers with {word}"),
         (code, _) => format!("exit code {code}"),
     };
-    let indented = run.stderr.trim_end().replace('\n', "\n    ");
+    let lines = run.stderr.lines();
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("time left")).collect();
+    let indented = lines.join("\n").trim_end().replace('\n', "\n    ");
     let words = if indented.is_empty() {
         String::new()
     } else {
@@ -148,7 +148,7 @@ fn rows_and_labels_that_lie() {
         ("one class", table(|_| "a".into())),
         (
             "all rows equal",
-            "x,z,y\n".to_owned() + &"1,2,a\n".repeat(40),
+            "x,z,y\n".to_owned() + &"1,2,a\n1,2,b\n".repeat(20),
         ),
         ("one row", "x,z,y\n1,2,a\n".into()),
         (
@@ -195,9 +195,9 @@ fn many_classes_and_wide_rows() {
         &folder,
         "predict classes.sumout --data few.csv --out few.out.csv",
     ));
-    let names: Vec<String> = (0..20_000).map(|i| format!("n{i}")).collect();
+    let names: Vec<String> = (0..3_000).map(|i| format!("n{i}")).collect();
     let row = |i: usize| {
-        (0..20_000)
+        (0..3_000)
             .map(|j| ((i * 31 + j * 7) % 13).to_string())
             .collect::<Vec<_>>()
             .join(",")
