@@ -62,6 +62,7 @@ fn killed_after(folder: &Folder, pause: Duration) -> bool {
 
 /// Whatever moment a run is killed at, the files that are there are whole, and it goes on to the same bits.
 #[test]
+#[allow(clippy::print_stdout, reason = "how many kills were inside a write")]
 fn killed_at_any_moment_training_resumes_to_the_same_bits() {
     let folder = folder();
     assert_eq!(folder.run(TRAIN).code, 0);

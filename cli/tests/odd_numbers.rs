@@ -74,7 +74,9 @@ fn said(folder: &Folder, line: &str) -> String {
         (code, _) => format!("exit code {code}"),
     };
     let lines = run.stderr.lines();
-    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("time left")).collect();
+    let lines: Vec<&str> = lines
+        .filter(|line| !line.starts_with("time left"))
+        .collect();
     let indented = lines.join("\n").trim_end().replace('\n', "\n    ");
     let words = if indented.is_empty() {
         String::new()

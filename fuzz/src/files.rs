@@ -104,7 +104,7 @@ pub fn csv_seeds() -> Vec<Vec<u8>> {
         "\0a,b\n9007199254740993,1e38\n-1e-40,inf\n",
     ];
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
-    seeds.push(b"\0\xff\xfea\0,\0b\0\n\0001\0,\0002\0\n\0".to_vec());
+    seeds.push(b"\0\xff\xfea\0,\0b\0\n\x001\0,\x002\0\n\0".to_vec());
     seeds.push(b"\0a,b\n\xe4,1\n\xfc,2\n".to_vec());
     seeds
 }

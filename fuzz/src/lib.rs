@@ -6,6 +6,7 @@
 pub mod files;
 pub mod models;
 pub mod plan;
+#[cfg(feature = "service")]
 pub mod service;
 pub mod agreement;
 pub mod mutate;
@@ -24,7 +25,7 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> Vec<Target> {
-    let file = |name, run, seeds| target(name, run, seeds, 4000);
+    let file = |name, run, seeds| target(name, run, seeds, 3000);
     vec![
         file("csv", files::csv, files::csv_seeds),
         file("json_lines", files::json_lines, files::json_lines_seeds),
@@ -34,7 +35,7 @@ pub fn targets() -> Vec<Target> {
         file("idx", files::idx, files::idx_seeds),
         #[cfg(feature = "parquet")]
         file("parquet", files::parquet, files::parquet_seeds),
-        target("model_file", models::model_file, models::model_seeds, 4000),
+        target("model_file", models::model_file, models::model_seeds, 3000),
         target(
             "checkpoint",
             models::checkpoint,
@@ -42,7 +43,9 @@ pub fn targets() -> Vec<Target> {
             2000,
         ),
         target("plan", plan::plan, plan::seeds, 2000),
+        #[cfg(feature = "service")]
         target("arrow", service::arrow, service::arrow_seeds, 2000),
+        #[cfg(feature = "service")]
         target("http", service::http, service::http_seeds, 2000),
         target("agreement", agreement::agreement, agreement::seeds, 400),
     ]

@@ -31,7 +31,6 @@ fn images() -> Table {
         layout: Layout::unnamed(16, Some(shape)),
         values: (0..32).map(|i| (i * 7 % 32) as f32).collect(),
         labels: Some(vec![0, 1]),
-        ..table()
     }
 }
 

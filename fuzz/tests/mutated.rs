@@ -28,23 +28,38 @@ fn fuzz(name: &str) {
 }
 
 macro_rules! fuzzed {
-    ($($name:ident),* $(,)?) => {
-        $(#[test] fn $name() { fuzz(stringify!($name)); })*
+    ($($(#[$attribute:meta])* $name:ident),* $(,)?) => {
+        $(
+            $(#[$attribute])*
+            #[test]
+            fn $name() {
+                fuzz(stringify!($name));
+            }
+        )*
 
         #[test]
         fn every_target_is_run() {
             let run = [$(stringify!($name)),*];
-            assert!(targets().iter().all(|target| target.name == "parquet" || run.contains(&target.name)));
+            assert!(targets().iter().all(|target| run.contains(&target.name)));
         }
     };
 }
 
 fuzzed!(
-    csv, json_lines, npy, npz, png, idx, model_file, checkpoint, plan, arrow, http, agreement
+    csv,
+    json_lines,
+    npy,
+    npz,
+    png,
+    idx,
+    #[cfg(feature = "parquet")]
+    parquet,
+    model_file,
+    checkpoint,
+    plan,
+    #[cfg(feature = "service")]
+    arrow,
+    #[cfg(feature = "service")]
+    http,
+    agreement,
 );
-
-#[cfg(feature = "parquet")]
-#[test]
-fn parquet() {
-    fuzz("parquet");
-}
