@@ -21,7 +21,8 @@ pub use crate::model::model_file::{Parts, checkpoint_from_bytes, checkpoint_to_b
 pub use crate::rows::active_nodes::Dropped;
 pub use crate::rows::batch::{Batch, CHUNK, words};
 pub use crate::training::backward_and_step::Learned;
-pub use crate::training::optimizer::{Moments, Step};
+pub use crate::training::memory::Moments;
+pub use crate::training::optimizer::Step;
 
 use crate::model::Model;
 

@@ -214,9 +214,7 @@ impl Missing {
         }
         let numbered = rows.par_chunks_mut(width).enumerate();
         numbered.for_each(|(index, row)| {
-            let number = (first_row + index) as u64;
-            let (high, low) = ((number >> 32) as u32, number as u32);
-            let mut stream = Stream::new(seed, Purpose::Masks, high, low);
+            let mut stream = stream_of((first_row + index) as u64, seed);
             self.apply_to_row(grid, row, &mut stream);
         });
         Ok(())
@@ -283,6 +281,11 @@ impl Missing {
         }
         mask
     }
+}
+
+/// The random numbers of one row.
+fn stream_of(number: u64, seed: u64) -> Stream {
+    Stream::new(seed, Purpose::Masks, (number >> 32) as u32, number as u32)
 }
 
 /// Hides the pixels (row, column) for which it is so.

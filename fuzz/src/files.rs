@@ -136,23 +136,24 @@ pub fn npy(bytes: &[u8]) {
 pub fn npy_seeds() -> Vec<Vec<u8>> {
     let hole = include_bytes!("../../data/tests/data/hole.npy").to_vec();
     let fortran = include_bytes!("../../data/tests/data/fortran.npy").to_vec();
-    let wide = |descr: &str, shape: &str, bytes: &[u8]| {
-        let header =
-            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
-        let mut file = b"\x93NUMPY\x02\x00".to_vec();
-        file.extend((header.len() as u32).to_le_bytes());
-        file.extend(header.as_bytes());
-        file.extend(bytes);
-        file
-    };
     vec![
         hole,
         fortran,
-        wide(">i2", "(2, 2, 2)", &[1; 16]),
-        wide("<f8", "(2,)", &[0; 16]),
-        wide("|b1", "(1, 2, 2, 1)", &[1; 4]),
-        wide("<u8", "(1, 4)", &[255; 32]),
+        array(">i2", "(2, 2, 2)", &[1; 16]),
+        array("<f8", "(2,)", &[0; 16]),
+        array("|b1", "(1, 2, 2, 1)", &[1; 4]),
+        array("<u8", "(1, 4)", &[255; 32]),
     ]
+}
+
+/// An array of version 2.
+fn array(descr: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut file = b"\x93NUMPY\x02\x00".to_vec();
+    file.extend((header.len() as u32).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(bytes);
+    file
 }
 
 /// Several arrays of NumPy.

@@ -150,20 +150,22 @@ pub fn checkpoint(bytes: &[u8]) {
     }
 }
 
+/// Breaks off at a step.
+fn until(step: usize, progress: &FitProgress) -> ControlFlow<()> {
+    if progress.step == step {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
 /// The state of a small fit in its first steps and near its end.
 pub fn checkpoint_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for stop in [3, 25] {
         let data = data(&VALUES, 2).expect("rows");
         let mut fitting = Fit::new().steps(10).trees(2).start(data).expect("a fit");
-        let stop_at = |progress: &FitProgress| {
-            if progress.step == stop {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
-        fitting.run_with(stop_at).expect("steps");
+        fitting.run_with(|at| until(stop, at)).expect("steps");
         if let Ok(file) = fitting.checkpoint() {
             seeds.push(as_text(&file));
             seeds.push(file);

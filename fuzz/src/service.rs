@@ -8,12 +8,15 @@ use sumout_serve::internals::InMemory;
 use sumout_serve::{Limits, LogLevel, ServeOptions};
 
 /// One service for all; a request at a time, so that none is refused because of others.
-static SERVICE: LazyLock<Mutex<InMemory>> = LazyLock::new(|| {
+static SERVICE: LazyLock<Mutex<InMemory>> = LazyLock::new(|| Mutex::new(started()));
+
+/// The service with a model of pets, which it has read when this returns.
+fn started() -> InMemory {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pets.sumout");
     model_files::save(&path, &pets().to_bytes().expect("bytes")).expect("a file");
-    Mutex::new(service(path.display().to_string()))
-});
+    service(path.display().to_string())
+}
 
 fn service(model: String) -> InMemory {
     let options = ServeOptions {

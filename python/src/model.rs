@@ -8,7 +8,7 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use sumout::queries::{Neuron, View};
 use sumout::{Device, Kind, Matrix, Precision, Predictor, Rows};
 
@@ -48,11 +48,12 @@ impl Model {
 
     /// Looks at the model.
     pub fn look<T>(&self, see: impl FnOnce(&sumout::Model) -> T) -> T {
-        see(self
-            .predictor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .model())
+        see(self.predictor().model())
+    }
+
+    fn predictor(&self) -> MutexGuard<'_, Predictor> {
+        let predictor = self.predictor.lock();
+        predictor.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks without the interpreter's lock.
@@ -65,10 +66,7 @@ impl Model {
         let pool = pool(threads)?;
         let answer = py.detach(|| {
             // Locked here, not in the pool: a thread of it that waits may take up another question to this model.
-            let predictor = &mut *self
-                .predictor
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let predictor = &mut *self.predictor();
             pool.install(|| question(predictor))
         });
         answer.map_err(exception)
@@ -138,12 +136,8 @@ impl Model {
     /// (height, width, channels) of an image, None for a table.
     #[getter]
     fn image_shape(&self) -> Option<(usize, usize, usize)> {
-        self.look(|model| {
-            model
-                .structure
-                .frame
-                .map(|f| (f.height, f.width, f.channels))
-        })
+        let frame = self.look(|model| model.structure.frame);
+        frame.map(|frame| (frame.height, frame.width, frame.channels))
     }
 
     /// The column that the model was trained to predict, None where there is none.

@@ -235,20 +235,39 @@ fn part_on_gpu(
     fitting: &mut Fitting<'_>,
     report: &(impl Fn(Python<'_>, &FitProgress) -> PyResult<()> + Sync),
 ) -> PyResult<()> {
-    let (mut reported, mut last, mut outcome) = (Instant::now(), None, Ok(()));
-    let done = py.detach(|| {
-        fitting.run_part_with(|progress| {
-            last = Some(*progress);
-            if outcome.is_ok() && reported.elapsed() > PATIENCE {
-                outcome = Python::attach(|py| report(py, progress));
-                reported = Instant::now();
-            }
-            go_on_if(outcome.is_ok())
-        })
-    });
-    outcome?;
+    let mut reports = Reports {
+        reported: Instant::now(),
+        last: None,
+        outcome: Ok(()),
+    };
+    let done = py.detach(|| fitting.run_part_with(|progress| reports.pass_on(progress, report)));
+    reports.outcome?;
     done.map_err(exception)?;
+    let last = reports.last;
     last.map_or(Ok(()), |progress| report(py, &progress))
+}
+
+/// What of a run on a GPU Python has been told.
+struct Reports {
+    reported: Instant,
+    last: Option<FitProgress>,
+    outcome: PyResult<()>,
+}
+
+impl Reports {
+    /// Tells Python now and then; an exception ends the run.
+    fn pass_on(
+        &mut self,
+        progress: &FitProgress,
+        report: &impl Fn(Python<'_>, &FitProgress) -> PyResult<()>,
+    ) -> ControlFlow<()> {
+        self.last = Some(*progress);
+        if self.outcome.is_ok() && self.reported.elapsed() > PATIENCE {
+            self.outcome = Python::attach(|py| report(py, progress));
+            self.reported = Instant::now();
+        }
+        go_on_if(self.outcome.is_ok())
+    }
 }
 
 /// A size that `plan` gives, if it does.

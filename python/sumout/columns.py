@@ -26,7 +26,7 @@ from sumout.dates import (
     style_of_days,
     text_of_days,
 )
-from sumout.names import categories_of, is_hole, name_of
+from sumout.names import categories_of, column_name, is_hole, name_of
 
 
 @dataclass
@@ -94,9 +94,9 @@ class Columns:
             finite = cells[np.isfinite(cells)]
             spread = finite.std() if len(finite) else 0.0
             if spread > 0 and np.abs(finite).max() * 2.0**-24 > 0.01 * spread:
-                name = frame.columns[j] if frame is not None else j
+                name = column_name(frame.columns if frame is not None else None, j)
                 warnings.warn(
-                    f"column {name}: its values lie near {finite.mean():.6g} and differ by about "
+                    f"{name}: its values lie near {finite.mean():.6g} and differ by about "
                     f"{spread:.3g}, which float32 cannot represent well: subtract an offset first",
                     stacklevel=5,
                 )
@@ -135,7 +135,7 @@ class Columns:
         for row in np.flatnonzero(np.isnan(codes)):
             value = cells[int(row)]
             if not is_hole(value):
-                place = f"column {repr(self.names[j]) if self.names else j}, row index {row}"
+                place = f"{column_name(self.names, j)}, row index {row}"
                 raise ValueError(
                     f"{place}: expected {expected_categories(known)}, got "
                     f"{name_of(value)!r}; unseen='missing' treats such a cell as missing"

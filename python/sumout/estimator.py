@@ -16,7 +16,7 @@ from sumout.bounds import ranges_of
 from sumout.columns import Columns, as_frame, is_number
 from sumout.dates import days_of_array
 from sumout.files import write_atomically
-from sumout.names import is_hole
+from sumout.names import column_name, is_hole
 from sumout.parameters import Parameters, random_seed
 from sumout.progress import Bar
 from sumout.training_set import training_set
@@ -84,7 +84,7 @@ class TMM(Parameters):
             column = odd_column(X)
             if column is None:
                 raise
-            raise TypeError(f"column {column}: expected numbers: {error}") from None
+            raise TypeError(f"{column_name(None, column)}: expected numbers: {error}") from None
 
     def _cells(self, X: Any, reset: bool) -> Any:
         """Frames, and arrays with categories in them."""

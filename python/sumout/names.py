@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,8 @@ def is_hole(value: Any) -> bool:
         return True
     equal = value == value  # False for NaN, NA for NA
     return not isinstance(equal, (bool, np.bool_)) or not equal
+
+
+def column_name(names: Sequence[str] | None, j: int) -> str:
+    """How messages call column `j`: by its name, or by its index where there are no names."""
+    return f"column {names[j]!r}" if names is not None and len(names) else f"column index {j}"

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sumout import _engine, labels
 from sumout.columns import Columns, as_frame, distinct
 from sumout.estimator import TMM
-from sumout.names import name_of
+from sumout.names import column_name, name_of
 from sumout.parameters import Parameters
 from sumout.progress import Bar
 
@@ -133,7 +133,7 @@ def check_finite(values: np.ndarray, names: list[str]) -> None:
     if len(found):
         row, j = found[0].tolist()
         raise ValueError(
-            f"column {repr(names[j]) if names else j}, row index {row}: expected a finite number or "
+            f"{column_name(names, j)}, row index {row}: expected a finite number or "
             f"NaN for missing, got {values[row, j]}"
         )
 
@@ -299,9 +299,8 @@ def merged_column(seen: list[tuple[int, Summary]], names: list[str], j: int) -> 
     numbers = [number for number, known in found if known is None]
     texts = [number for number, known in found if known is not None and len(known)]
     if numbers and texts:
-        column = repr(names[j]) if names else j
         raise ValueError(
-            f"partition {max(numbers[0], texts[0])}, column {column}: expected what partition "
+            f"partition {max(numbers[0], texts[0])}, {column_name(names, j)}: expected what partition "
             f"{min(numbers[0], texts[0])} has, got {'numbers' if numbers > texts else 'categories'}"
         )
     if numbers:

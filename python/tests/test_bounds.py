@@ -42,7 +42,7 @@ def test_what_comes_out_lies_inside(as_array, tmp_path):
     model.save(tmp_path / "rooms.sumout")
     loaded = sumout.load(tmp_path / "rooms.sumout")
     np.testing.assert_array_equal(loaded.score_samples(frame), model.score_samples(frame))
-    with pytest.raises(ValueError, match="column 1: expected numbers from 0 or NaN"):
+    with pytest.raises(ValueError, match="column index 1: expected numbers from 0 or NaN"):
         row = np.array([[50.0, -1.0, 1.0]])
         model.score_samples(row if as_array else pd.DataFrame(row, columns=frame.columns))
 
@@ -66,7 +66,7 @@ def test_a_density_of_positive_numbers_is_one():
         ({"bounds": {"share": (5, 1)}}, "bounds: expected \\(low, high\\) for column 'share'"),
         ({"bounds": {"shore": (0, 1)}}, "bounds: expected names or numbers of columns"),
         ({"whole": ["town"]}, "whole: expected names or numbers of columns that hold numbers"),
-        ({"bounds": {"share": (10, None)}}, "column 0: expected numbers from 10 or NaN"),
+        ({"bounds": {"share": (10, None)}}, "column index 0: expected numbers from 10 or NaN"),
     ],
 )
 def test_nonsense_is_named(parameters, message):

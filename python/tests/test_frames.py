@@ -149,7 +149,7 @@ def test_columns_that_cannot_be_numbers_are_named():
         with pytest.raises(TypeError, match="column 'list': expected numbers, dates or categories"):
             TMMDensity().fit(frame)
     mixed = np.array([[1, pd.Timestamp("2024-01-01")]] * 5, dtype=object)
-    with pytest.raises(TypeError, match="column 1: expected numbers"):
+    with pytest.raises(TypeError, match="column index 1: expected numbers"):
         TMMDensity().fit(mixed)
 
 

@@ -87,7 +87,7 @@ def test_parts_with_few_labels():
 
 
 def test_warns_of_numbers_that_float32_cannot_represent():
-    with pytest.warns(UserWarning, match="column 0: its values lie near 1e\\+09"):
+    with pytest.warns(UserWarning, match="column index 0: its values lie near 1e\\+09"):
         TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
 
 

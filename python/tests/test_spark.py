@@ -172,7 +172,7 @@ def test_what_is_wrong_is_said_where_it_is(session, df, model):
         model.setOutputs(["price"])
     infinite = df.withColumn("size", sql.expr("if(town = 'Celle', double('inf'), size)"))
     with pytest.raises(
-        ValueError, match=r"^partition \d: column 'size', row \d+: expected"
+        ValueError, match=r"^partition \d: column 'size', row index \d+: expected"
     ):
         spark.fit(infinite, target="label", **QUICK)
     unknown = df.withColumn("town", sql.expr("if(town = 'Celle', 'Dresden', town)"))

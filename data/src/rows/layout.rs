@@ -168,11 +168,8 @@ impl RowStream {
         let (send, receive) = std::sync::mpsc::sync_channel(2);
         let (name, layout) = (self.name.clone(), self.layout.clone());
         std::thread::spawn(move || {
-            for chunk in self {
-                if send.send(chunk).is_err() {
-                    break; // nobody wants more
-                }
-            }
+            let mut chunks = self.into_iter();
+            while chunks.next().is_some_and(|chunk| send.send(chunk).is_ok()) {} // until nobody wants more
         });
         Self::new(name, layout, move || receive.recv().ok().transpose())
     }

@@ -52,13 +52,12 @@ impl Root {
         let bound = self.underflow_bound.chunks_mut(CHUNK);
         let relative = self.relative_bound.chunks_mut(CHUNK * k);
         let scores = self.log_likelihood.chunks_mut(CHUNK * k);
-        let all = phi
-            .zip(factor)
-            .zip(psi)
-            .zip(bound.zip(relative).zip(scores));
-        let chunk = |(word, (((phi, factor), psi), rest))| {
-            let ((underflow_bound, relative_bound), scores) = rest;
-            Chunk {
+        let outputs = bound.zip(relative).zip(scores);
+        let all = phi.zip(factor).zip(psi).zip(outputs);
+        let mut chunks = Vec::new();
+        for (word, (((phi, factor), psi), outputs)) in all.enumerate() {
+            let ((underflow_bound, relative_bound), scores) = outputs;
+            chunks.push(Chunk {
                 word,
                 phi,
                 factor,
@@ -66,9 +65,9 @@ impl Root {
                 underflow_bound,
                 relative_bound,
                 scores,
-            }
-        };
-        all.enumerate().map(chunk).collect()
+            });
+        }
+        chunks
     }
 }
 
@@ -82,14 +81,19 @@ impl Activations {
         dropped: &[Vec<Dropped>],
         keep: Keep,
     ) {
-        self.rows.resize_with(s.trees.len(), ActiveNodes::default);
         in_pool(batch.rows * s.multiply_adds(), || {
-            for (t, tree) in s.trees.iter().enumerate() {
-                self.rows[t].needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
-            }
+            self.find_needed(s, batch, dropped);
             self.forward_trees(s, prepared, batch, keep);
             self.root_forward(s, prepared);
         });
+    }
+
+    /// Which nodes each sample needs.
+    fn find_needed(&mut self, s: &Structure, batch: &Batch, dropped: &[Vec<Dropped>]) {
+        self.rows.resize_with(s.trees.len(), ActiveNodes::default);
+        for (t, (rows, tree)) in self.rows.iter_mut().zip(&s.trees).enumerate() {
+            rows.needed(tree, batch, dropped.get(t).map_or(&[][..], Vec::as_slice));
+        }
     }
 
     /// The forward pass through every node, also where all is missing. Keeps everything.

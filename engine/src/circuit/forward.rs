@@ -149,10 +149,11 @@ impl LevelForward<'_> {
         let lower = phi.into_iter().zip(psi).zip(log_scale).zip(bound);
         let upper = out.into_iter().zip(out_scale).zip(out_bound);
         let both = lower.zip(upper.zip(out_inverse)).enumerate();
-        let task = |(key, (lower, upper))| {
+        let mut tasks = Vec::with_capacity(above.mask.len());
+        for (key, (lower, upper)) in both {
             let (((phi, psi), log_scale), underflow_bound) = lower;
             let (((out, out_scale), out_bound), inverse) = upper;
-            Task {
+            tasks.push(Task {
                 node: key / self.words,
                 word: key % self.words,
                 mask: above.mask[key],
@@ -166,9 +167,9 @@ impl LevelForward<'_> {
                     underflow_bound: out_bound,
                     inverse,
                 },
-            }
-        };
-        both.map(task).collect()
+            });
+        }
+        tasks
     }
 
     /// Tasks by window, where tiles mix them: a matrix is cut once for all samples of a group. As many groups as keep
@@ -195,14 +196,7 @@ impl LevelForward<'_> {
     /// Leaves (at the first level), mixing, product.
     fn forward(&self, group: Vec<Task<'_>>) {
         let window = WindowForward::new(self, &group);
-        SCRATCH.with_borrow_mut(|scratch| {
-            let mut group: Vec<Task<'_>> = group;
-            window.lend(&mut group, scratch);
-            for index in 0..window.present.len() {
-                window.mix_child(&mut group, index);
-            }
-            window.multiply(group);
-        });
+        SCRATCH.with_borrow_mut(|scratch| window.forward(group, scratch));
     }
 
     /// φ of leaf j for the samples of one word.
@@ -265,6 +259,15 @@ impl<'a> WindowForward<'a> {
             present,
             straight,
         }
+    }
+
+    /// Mixes every child, and multiplies them.
+    fn forward<'b>(&self, mut group: Vec<Task<'b>>, scratch: &'b mut Scratch) {
+        self.lend(&mut group, scratch);
+        for index in 0..self.present.len() {
+            self.mix_child(&mut group, index);
+        }
+        self.multiply(group);
     }
 
     /// Gives every task scratch for what it does not keep.

@@ -362,18 +362,22 @@ fn leaf(table: &LeafTable, inputs: &[u32], frame: &[f32], join: Join, to: &mut [
     }
 }
 
+/// Raises every log ψ to the largest of log W + log φ.
+#[inline(always)]
+fn largest_terms(lines: &[f64], phi: &[f64], psi: &mut [f64]) {
+    for (line, &log_phi) in lines.chunks_exact(psi.len()).zip(phi) {
+        for (best, log_w) in psi.iter_mut().zip(line) {
+            let log = log_w + log_phi;
+            *best = if log > *best { log } else { *best };
+        }
+    }
+}
+
 /// log ψ (C) from log φ (A) and lines of log W (A, C).
 fn mix(lines: &[f64], phi: &[f64], psi: &mut [f64], join: Join) {
     let c = psi.len();
     psi.fill(f64::NEG_INFINITY);
-    arch().dispatch(|| {
-        for (line, &log_phi) in lines.chunks_exact(c).zip(phi) {
-            for (best, log_w) in psi.iter_mut().zip(line) {
-                let log = log_w + log_phi;
-                *best = if log > *best { log } else { *best };
-            }
-        }
-    });
+    arch().dispatch(|| largest_terms(lines, phi, psi));
     if let Join::Sum = join {
         for (state, psi) in psi
             .iter_mut()

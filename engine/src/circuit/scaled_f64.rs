@@ -67,15 +67,16 @@ impl MatricesF64 {
     }
 }
 
+fn exponentials(logs: Vec<f64>) -> Vec<f64> {
+    logs.into_iter().map(f64::exp).collect()
+}
+
 impl ScaledF64 {
     /// Normalises all logits.
     pub fn new(s: &Structure, weights: &Weights) -> Self {
-        let exponentials = |logs: Vec<f64>| logs.into_iter().map(f64::exp).collect();
-        let row = |y: usize| -> Vec<f64> {
-            match s.class_rows {
-                ClassRows::Mixing => exponentials(weights.classes.log_row(0, y)),
-                ClassRows::Identity => (0..s.classes).map(|a| f64::from(a == y)).collect(),
-            }
+        let row = |y: usize| match s.class_rows {
+            ClassRows::Mixing => exponentials(weights.classes.log_row(0, y)),
+            ClassRows::Identity => (0..s.classes).map(|a| f64::from(a == y)).collect(),
         };
         let levels = |tree: &TreeWeights| tree.levels.iter().map(MatricesF64::new).collect();
         Self {

@@ -59,31 +59,41 @@ pub(crate) fn backward(
     parts: &mut [BackwardRows<'_>],
     exactness: Parts,
 ) {
-    let MixingShape { rows, columns } = shape;
-    let (c_padded, width) = (padded(rows), padded(columns));
+    let width = padded(shape.columns);
     let done = backward_on_tiles(shape, weights, parts, exactness);
-    TURNED.with_borrow_mut(|turned| {
-        for panel in panels(width).filter(|panel| panel.first >= done) {
-            turned.resize(c_padded * panel.width, 0.0);
-            turn_columns(weights, columns, panel, turned);
-            for part in parts.iter_mut().filter(|part| part.count > 0) {
-                arch.dispatch(Product {
-                    rows: part.count,
-                    depth: rows,
-                    a: part.dpsi,
-                    a_row: c_padded,
-                    a_step: 1,
-                    b: turned,
-                    b_step: panel.width,
-                    out: &mut part.dphi[panel.first..],
-                    out_row: width,
-                    columns: panel.width,
-                    then: Then::Replace,
-                    next: &[],
-                });
-            }
-        }
-    });
+    for panel in panels(width).filter(|panel| panel.first >= done) {
+        TURNED.with_borrow_mut(|turned| {
+            turned.resize(padded(shape.rows) * panel.width, 0.0);
+            turn_columns(weights, shape.columns, panel, turned);
+            backward_panel(arch, shape, panel, turned, parts);
+        });
+    }
+}
+
+/// Some columns of dφ, from the same columns of W turned into lines.
+fn backward_panel(
+    arch: Arch,
+    shape: MixingShape,
+    panel: Panel,
+    turned: &[f32],
+    parts: &mut [BackwardRows<'_>],
+) {
+    for part in parts.iter_mut().filter(|part| part.count > 0) {
+        arch.dispatch(Product {
+            rows: part.count,
+            depth: shape.rows,
+            a: part.dpsi,
+            a_row: padded(shape.rows),
+            a_step: 1,
+            b: turned,
+            b_step: panel.width,
+            out: &mut part.dphi[panel.first..],
+            out_row: padded(shape.columns),
+            columns: panel.width,
+            then: Then::Replace,
+            next: &[],
+        });
+    }
 }
 
 /// The panels that tiles multiply, if there are tiles; returns how many columns those are.

@@ -26,6 +26,18 @@ pub struct Scratch {
     pack: Vec<f32>, // columns of dψ side by side
 }
 
+impl Scratch {
+    /// dW of so many numbers as the sum of several.
+    pub fn sum<'a>(&mut self, length: usize, several: impl Iterator<Item = &'a [f32]>) {
+        self.gradient.clear();
+        self.gradient.resize(length, 0.0);
+        for numbers in several {
+            let both = self.gradient.iter_mut().zip(numbers);
+            both.for_each(|(to, number)| *to += number);
+        }
+    }
+}
+
 /// The shape of a matrix in panels.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixShape {

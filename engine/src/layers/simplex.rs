@@ -40,17 +40,8 @@ impl Simplex {
             &self.panels().collect::<Vec<_>>(),
             self.columns,
         );
-        self.panels_mut()
-            .into_par_iter()
-            .zip(logits)
-            .for_each(|(mut panel, logits)| {
-                arch.dispatch(Softmax {
-                    logits,
-                    weights: panel.weights,
-                    width: panel.rows.width,
-                });
-                panel.finish();
-            });
+        let panels = self.panels_mut().into_par_iter().zip(logits);
+        panels.for_each(|(panel, logits)| panel.normalise(arch, logits));
     }
 
     /// W as logits, log W: the free parameters of the same model.
@@ -241,6 +232,16 @@ pub(crate) struct PanelMut<'a> {
 }
 
 impl PanelMut<'_> {
+    /// New weights from their logits.
+    fn normalise(mut self, arch: Arch, logits: &[f32]) {
+        arch.dispatch(Softmax {
+            logits,
+            weights: self.weights,
+            width: self.rows.width,
+        });
+        self.finish();
+    }
+
     /// After new weights: notes the least, and zeroes the rows that only fill the panel up.
     pub fn finish(&mut self) {
         let mut least = [f32::INFINITY; PANEL];

@@ -4,7 +4,7 @@ use crate::layers::leaf::Family;
 use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::mixing::Mixing;
 use crate::layers::simplex::Simplex;
-use crate::structure::{ClassRows, Structure};
+use crate::structure::{ClassRows, Kind, Level, Structure};
 
 /// The learned numbers of one tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,26 +36,18 @@ impl Weights {
             ClassRows::Mixing => draw(1, structure.classes, structure.root_channels()),
             ClassRows::Identity => Mixing::identity(structure.classes),
         };
-        let mut tree = |tree: &crate::structure::Tree| TreeWeights {
-            families: tree
-                .families
-                .iter()
-                .map(|kinds| Family::new(kinds, tree.components))
-                .collect(),
-            levels: (1..=tree.levels.len())
-                .map(|l| {
-                    draw(
-                        tree.levels[l - 1].matrices(),
-                        tree.channels(l),
-                        tree.channels(l - 1),
-                    )
-                })
-                .collect(),
-        };
-        Self {
-            trees: structure.trees.iter().map(&mut tree).collect(),
-            classes,
+        let mut trees = Vec::with_capacity(structure.trees.len());
+        for tree in &structure.trees {
+            let family = |kinds: &Vec<Kind>| Family::new(kinds, tree.components);
+            let mut level = |(level, l): (&Level, usize)| {
+                draw(level.matrices(), tree.channels(l + 1), tree.channels(l))
+            };
+            trees.push(TreeWeights {
+                families: tree.families.iter().map(family).collect(),
+                levels: tree.levels.iter().zip(0..).map(&mut level).collect(),
+            });
         }
+        Self { trees, classes }
     }
 }
 

@@ -45,7 +45,7 @@ const LARGEST: f64 = 1e150;
 
 /// Mean and variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Moments {
+pub(crate) struct MeanVariance {
     pub mean: f64,
     pub variance: f64,
 }
@@ -130,24 +130,24 @@ impl ColumnRange {
 
     /// Mean and variance of x where w is normal. With one bound x is log-normal; with two, there is no closed form, and
     /// the trapezoid rule, which converges exponentially here, gives six digits.
-    pub(crate) fn moments(&self, mean: f64, sigma: f64) -> Moments {
+    pub(crate) fn moments(&self, mean: f64, sigma: f64) -> MeanVariance {
         let variance = sigma * sigma;
-        let log_normal = |mean: f64| Moments {
+        let log_normal = |mean: f64| MeanVariance {
             mean: (mean + 0.5 * variance).exp().min(LARGEST),
             variance: (variance.exp_m1() * (2.0 * mean + variance).exp()).min(LARGEST * LARGEST),
         };
         match self.ends() {
-            (None, None) => Moments { mean, variance },
+            (None, None) => MeanVariance { mean, variance },
             (Some(a), None) => {
                 let part = log_normal(mean);
-                Moments {
+                MeanVariance {
                     mean: a + part.mean,
                     ..part
                 }
             }
             (None, Some(b)) => {
                 let part = log_normal(-mean);
-                Moments {
+                MeanVariance {
                     mean: b - part.mean,
                     ..part
                 }
@@ -156,7 +156,7 @@ impl ColumnRange {
         }
     }
 
-    fn moments_by_quadrature(&self, mean: f64, sigma: f64) -> Moments {
+    fn moments_by_quadrature(&self, mean: f64, sigma: f64) -> MeanVariance {
         const STEP: f64 = 1.0 / 16.0;
         const REACH: i32 = 8 * 16;
         let (mut weight, mut sum, mut squares) = (0.0, 0.0, 0.0);
@@ -170,7 +170,7 @@ impl ColumnRange {
             squares += density * apart * apart;
         }
         let apart = sum / weight;
-        Moments {
+        MeanVariance {
             mean: middle + apart,
             variance: (squares / weight - apart * apart).max(0.0),
         }

@@ -20,7 +20,7 @@
 
 use crate::arithmetic::normal::{normal_cdf, normal_density, normal_quantile};
 use crate::error::{Error, Result};
-use crate::model::column_range::Moments;
+use crate::model::column_range::MeanVariance;
 use serde::{Deserialize, Serialize};
 
 /// Knots of a curve at most: as many quantiles, from the smallest number to the largest.
@@ -127,7 +127,7 @@ impl Curve {
     /// Σ ∫ (A + B t) φ(t) dt  = Σ A ΔΦ + B (φ(a) − φ(b))
     /// Σ ∫ (A + B t)² φ(t) dt = Σ A² ΔΦ + 2AB (φ(a) − φ(b)) + B² (ΔΦ + aφ(a) − bφ(b))
     /// ```
-    pub(crate) fn moments(&self, mean: f64, sigma: f64) -> Moments {
+    pub(crate) fn moments(&self, mean: f64, sigma: f64) -> MeanVariance {
         let middle = self.to_data(mean); // squares are taken from here, so that nothing cancels
         let (mut first, mut second) = (0.0, 0.0);
         let mut from = f64::NEG_INFINITY;
@@ -151,7 +151,7 @@ impl Curve {
                 + by * by * (share + times(from) - times(to));
             from = to;
         }
-        Moments {
+        MeanVariance {
             mean: middle + first,
             variance: (second - first * first).max(0.0),
         }

@@ -1,7 +1,7 @@
 //! From the units of the data to those of the leaves.
 
 use crate::error::{Error, Result};
-use crate::model::column_range::{ColumnRange, Moments, check_ranges};
+use crate::model::column_range::{ColumnRange, MeanVariance, check_ranges};
 use crate::model::curve::Curve;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -102,7 +102,7 @@ impl Scaling {
     }
 
     /// Mean and variance of x where w is normal.
-    pub(crate) fn moments(&self, column: usize, mean: f64, sigma: f64) -> Moments {
+    pub(crate) fn moments(&self, column: usize, mean: f64, sigma: f64) -> MeanVariance {
         match self.curve_of(column) {
             Some(curve) => curve.moments(mean, sigma),
             None => self.range_of(column).moments(mean, sigma),

@@ -271,12 +271,14 @@ fn stretch<'a>(name: &str, info: &TensorInfo, end: usize, data: &'a [u8]) -> Res
         .iter()
         .try_fold(size, |product: usize, &side| product.checked_mul(side));
     let fits = start == end && length.is_some() && stop.checked_sub(start) == length;
-    data.get(start..stop).filter(|_| fits).ok_or_else(|| {
-        let (shape, length) = (&info.shape, data.len());
-        wrong(format!(
+    let (shape, length) = (&info.shape, data.len());
+    let misplaced = || {
+        format!(
             "tensor '{name}' of shape {shape:?} cannot lie at bytes {start} to {stop} of {length}"
-        ))
-    })
+        )
+    };
+    let bytes = data.get(start..stop).filter(|_| fits);
+    bytes.ok_or_else(|| wrong(misplaced()))
 }
 
 /// The table of contents.

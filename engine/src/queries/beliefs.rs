@@ -4,7 +4,7 @@
 use crate::arithmetic::math::argmax;
 use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::Density;
-use crate::model::column_range::Moments;
+use crate::model::column_range::MeanVariance;
 use crate::queries::predictor::Columns;
 use crate::structure::Kind;
 
@@ -51,14 +51,14 @@ impl Beliefs {
         Place { column, first }: Place,
         density: &Density,
         flow: &[f64],
-        in_data: Option<&[Moments]>,
+        in_data: Option<&[MeanVariance]>,
     ) {
         match density {
             Density::Gaussian { mean, sigma, .. } => {
                 for (d, &f) in flow.iter().enumerate().filter(|(_, f)| **f > 0.0) {
-                    let Moments { mean, variance } = match in_data {
+                    let MeanVariance { mean, variance } = match in_data {
                         Some(moments) => moments[d],
-                        None => Moments {
+                        None => MeanVariance {
                             mean: mean[d],
                             variance: sigma[d] * sigma[d],
                         },

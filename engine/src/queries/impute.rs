@@ -288,10 +288,8 @@ impl Predictor {
         let stride = counts.iter().sum();
         let values = |column: usize| first[column]..first[column + 1];
         let all = self.complete(rows, class, stride, |row, beliefs, to| {
-            let cells = columns
-                .iter()
-                .map(|&c| (row[c], &beliefs.probability[values(c)]));
-            write_probabilities(cells, to);
+            let cell = |&c: &usize| (row[c], &beliefs.probability[values(c)]);
+            write_probabilities(columns.iter().map(cell), to);
         })?;
         let mut left = 0;
         let mut split = Vec::with_capacity(counts.len());

@@ -30,6 +30,11 @@ pub(crate) struct LogScratch {
     pub tops: Vec<f64>,
 }
 
+/// Whether all of a row is missing.
+pub(crate) fn is_unseen(row: &[f32]) -> bool {
+    row.iter().all(|x| x.is_nan())
+}
+
 /// What is given must be in the rows too.
 fn check_given(rows: Rows<'_>, given: Rows<'_>) -> Result<()> {
     let (all, part) = (rows.as_slice(), given.as_slice());
@@ -70,7 +75,7 @@ impl Predictor {
     pub(crate) fn keep_priors(&self, rows: Rows<'_>, posteriors: &mut [f64]) {
         let k = self.model.structure.classes;
         for (to, row) in posteriors.chunks_exact_mut(k).zip(rows.iter()) {
-            if row.iter().all(|x| x.is_nan()) {
+            if is_unseen(row) {
                 to.iter_mut()
                     .zip(&self.model.log_prior)
                     .for_each(|(to, log)| *to = log.exp());

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::layers::leaf_table::Density;
 use crate::matrix::{Matrix, Rows};
 use crate::model::Scaling;
-use crate::model::column_range::Moments;
+use crate::model::column_range::MeanVariance;
 use crate::queries::impute::Flows;
 use crate::queries::predictor::Predictor;
 use crate::random::Stream;
@@ -48,7 +48,7 @@ pub struct Mixtures {
 struct Bend {
     scaling: Arc<Scaling>,
     column: usize,
-    moments: Vec<Moments>, // of the normals, in the units of the data
+    moments: Vec<MeanVariance>, // of the normals, in the units of the data
 }
 
 /// One normal of a mixture.
@@ -123,10 +123,10 @@ impl<'a> Mixture<'a> {
     }
 
     /// The mean and variance of a mixture of parts with these.
-    fn mixed(&self, of_part: impl Fn(usize) -> Moments) -> Moments {
+    fn mixed(&self, of_part: impl Fn(usize) -> MeanVariance) -> MeanVariance {
         if self.is_impossible() {
             let (mean, variance) = (f64::NAN, f64::NAN);
-            return Moments { mean, variance };
+            return MeanVariance { mean, variance };
         }
         let parts = || self.weights.iter().enumerate().filter(|(_, w)| **w > 0.0);
         let mean: f64 = parts().map(|(d, w)| w * of_part(d).mean).sum();
@@ -135,18 +135,18 @@ impl<'a> Mixture<'a> {
             w * (part.variance + (part.mean - mean).powi(2))
         };
         let variance = parts().map(around).sum();
-        Moments { mean, variance }
+        MeanVariance { mean, variance }
     }
 
     /// Those of w.
-    fn bent_moments(&self) -> Moments {
-        self.mixed(|d| Moments {
+    fn bent_moments(&self) -> MeanVariance {
+        self.mixed(|d| MeanVariance {
             mean: self.normals[d].mean,
             variance: self.normals[d].sigma.powi(2),
         })
     }
 
-    fn moments(&self) -> Moments {
+    fn moments(&self) -> MeanVariance {
         match self.bend {
             Some(bend) => self.mixed(|d| bend.moments[d]),
             None => self.bent_moments(),
@@ -199,7 +199,7 @@ impl<'a> Mixture<'a> {
     /// standard deviation: Newton's steps, or halves of the interval where those leave it.
     pub fn quantile(&self, p: f64) -> f64 {
         const STEPS: usize = 200;
-        let Moments { mean, variance } = self.bent_moments();
+        let MeanVariance { mean, variance } = self.bent_moments();
         let sigma = variance.sqrt();
         // Cantelli's inequality: the quantile lies in between.
         let mut low = mean - sigma * ((1.0 - p) / p).sqrt();

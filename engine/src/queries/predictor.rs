@@ -39,7 +39,7 @@ use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::weights::Prepared;
 use crate::matrix::Rows;
-use crate::model::column_range::{Moments, check_inside};
+use crate::model::column_range::{MeanVariance, check_inside};
 use crate::model::{Model, check_rows};
 use crate::rows::batch::Batch;
 use crate::structure::{Kind, OUTSIDE};
@@ -91,7 +91,7 @@ impl Columns {
 }
 
 /// Mean and variance of components in the units of the data, by tree, position and coordinate.
-pub(crate) type BentMoments = BTreeMap<(usize, usize, usize), Vec<Moments>>;
+pub(crate) type BentMoments = BTreeMap<(usize, usize, usize), Vec<MeanVariance>>;
 
 /// A model with the buffers to ask it questions.
 pub struct Predictor {

@@ -13,7 +13,7 @@
 use crate::arithmetic::math::log_sum_exp;
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::likelihoods::{LogScratch, softmax_rows};
+use crate::queries::likelihoods::{LogScratch, is_unseen, softmax_rows};
 use crate::queries::predictor::{Predictor, TOLERANCE};
 use rayon::prelude::*;
 
@@ -47,7 +47,7 @@ impl Scores {
 
 impl Predictor {
     /// P(y|x_o) and log P(x_o) of n rows. A probability is right to about 10⁻⁶ of itself if it is at least 10⁻³⁰; one
-    /// that is less may be given as less still, down to 0. A row with everything missing gets the prior itself.
+    /// that is less may be given as less still, down to 0. A row with everything missing gets the prior itself, and 0.
     ///
     /// Where nothing that counts underflows, the posterior comes from the mantissas of the classes. Elsewhere it comes
     /// from their scores in f64; and where the row is so far away that scores have lost what tells the classes apart,
@@ -69,7 +69,14 @@ impl Predictor {
             both.for_each(|(score, log)| *score += log);
             log_sum_exp(scores)
         };
-        let log_marginal = logs.par_chunks_exact_mut(k).map(log_marginal).collect();
+        let mut log_marginal: Vec<f64> = logs.par_chunks_exact_mut(k).map(log_marginal).collect();
+        for (log, _) in log_marginal
+            .iter_mut()
+            .zip(rows.iter())
+            .filter(|(_, row)| is_unseen(row))
+        {
+            *log = 0.0; // not what rounding made of it
+        }
         Ok(Scores {
             posterior: Matrix::new(posterior, k),
             log_marginal,

@@ -22,7 +22,7 @@ use crate::model::Model;
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
-use crate::recipes::images::{self, ImageShape, ImageWay};
+use crate::recipes::images::{self, ImageShape};
 use crate::recipes::presets::Preset;
 use crate::recipes::regressions;
 use crate::recipes::search::{Candidate, Finish, Search, longer};
@@ -311,19 +311,23 @@ impl Fit {
         classes: usize,
     ) -> Result<Vec<Candidate>> {
         let images = rows.len();
-        let (spec, settings) = (self.image_spec(shape, images), images::settings(images));
-        let candidate = |way: ImageWay| {
-            Ok(Candidate {
-                preset: Preset {
-                    structure: way.spec.structure(classes)?,
-                    settings: way.settings,
-                    scaling: images::scaling(rows.as_slice()),
-                },
+        let (spec, settings) = (
+            self.image_spec(shape, images),
+            images::settings(shape, images),
+        );
+        let mut candidates = Vec::new();
+        for way in images::ways(spec, settings, images) {
+            let preset = Preset {
+                structure: way.spec.structure(classes)?,
+                settings: way.settings,
+                scaling: images::scaling(rows.as_slice()),
+            };
+            candidates.push(Candidate {
+                preset,
                 finish: Finish::Trees,
-            })
-        };
-        let ways = images::ways(spec, settings, images).into_iter();
-        ways.map(candidate).collect()
+            });
+        }
+        Ok(candidates)
     }
 
     /// Structure, settings and scaling that suit the data.
@@ -339,7 +343,7 @@ impl Fit {
         if let Some(shape) = self.image {
             return Ok(Preset {
                 structure: self.image_spec(shape, rows.len()).structure(classes)?,
-                settings: images::settings(rows.len()),
+                settings: images::settings(shape, rows.len()),
                 scaling: images::scaling(values),
             });
         }

@@ -24,19 +24,15 @@ pub struct ImageShape {
     pub channels: usize,
 }
 
-/// Images get numbers from 0 to 1: bytes are divided by 255.
+/// Images get numbers from 0 to 1, or from −1 to 1: bytes are divided by 255, others by the largest.
 pub fn scaling(values: &[f32]) -> Scaling {
-    let largest = values
-        .iter()
-        .fold(0.0, |largest: f32, x| largest.max(x.abs()));
-    Scaling::uniform(
-        0.0,
-        1.0 / if largest <= 1.0 {
-            1.0
-        } else {
-            largest.max(255.0)
-        },
-    )
+    let largest = values.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+    let unit = match largest {
+        0.0 | 0.5..=1.0 => 1.0,
+        128.0..=255.0 => 255.0,
+        other => other,
+    };
+    Scaling::uniform(0.0, 1.0 / unit)
 }
 
 /// With fewer images, those held out are too few to choose by.
@@ -50,6 +46,9 @@ const VERY_MANY: usize = 20_000;
 
 /// Sides from here on have larger patches.
 const LARGE_SIDE: usize = 40;
+
+/// Sides below this have so few pixels and nodes that each counts: none is moved out of the image, no node is dropped.
+const SMALL_SIDE: usize = 16;
 
 /// Steps of a trial.
 pub(crate) const TRIAL_STEPS: usize = 1_000;
@@ -95,24 +94,25 @@ pub fn levels(mut side: usize, images: usize) -> Vec<LevelSpec> {
     levels
 }
 
-/// How to train on this many images.
-pub fn settings(images: usize) -> Settings {
+/// How to train on this many images of this size.
+pub fn settings(shape: ImageShape, images: usize) -> Settings {
     let batch = 128;
     let steps = (3 * images).min(3_000).max(100 * images / batch);
     let steps = steps.clamp(1_000, 25_000);
     let few = images < MANY;
+    let small = shape.height.max(shape.width) < SMALL_SIDE;
     Settings {
         steps,
         batch,
         generative: 0.003,
         penalty: if few { 3e-4 } else { 0.0 },
         drop_inputs: if few { 0.3 } else { 0.5 },
-        drop_nodes: if few {
-            vec![0.0, 0.5, 0.3, 0.3, 0.3]
-        } else {
-            vec![0.0, 0.5, 0.1, 0.1]
+        drop_nodes: match (small, few) {
+            (true, _) => Vec::new(),
+            (_, true) => vec![0.0, 0.5, 0.3, 0.3, 0.3],
+            (_, false) => vec![0.0, 0.5, 0.1, 0.1],
         },
-        shift: 1,
+        shift: usize::from(!small),
         validate_every: steps / 10,
         ..Settings::default()
     }
@@ -161,13 +161,23 @@ mod tests {
             }
         }
         assert_eq!(scaling(&[0.0, 0.5, 1.0]).scale, [1.0]);
-        assert_eq!(scaling(&[0.0, f32::NAN, 100.0]).scale, [1.0 / 255.0]);
+        assert_eq!(scaling(&[0.0, f32::NAN, 200.0]).scale, [1.0 / 255.0]);
+        assert_eq!(scaling(&[0.0, f32::NAN, -16.0]).scale, [1.0 / 16.0]);
+        assert_eq!(scaling(&[f32::NAN]).scale, [1.0]);
     }
 
     #[test]
     fn settings_are_valid_for_any_number_of_rows() {
-        for rows in [1, 100, 5_000, 50_000, 1_000_000] {
-            settings(rows).check().unwrap();
+        for (side, shift) in [(8, 0), (16, 1), (64, 1)] {
+            let shape = ImageShape {
+                height: side,
+                width: 8,
+                channels: 1,
+            };
+            for rows in [1, 100, 5_000, 50_000, 1_000_000] {
+                settings(shape, rows).check().unwrap();
+                assert_eq!(settings(shape, rows).shift, shift);
+            }
         }
     }
 }

@@ -82,38 +82,42 @@ impl Batch {
         let mut all = vec![vec![0u64; self.width]; words(self.rows)];
         let tasks: Vec<_> = all.iter_mut().enumerate().collect();
         for_each_task(self.values.len() * PUT, tasks, |(w, seen)| {
-            arch().dispatch(
-                #[inline(always)]
-                || {
-                    for b in w * CHUNK..self.rows.min((w + 1) * CHUNK) {
-                        let bits = self
-                            .row(b)
-                            .iter()
-                            .map(|x| u64::from(!x.is_nan()) << (b % CHUNK));
-                        seen.iter_mut()
-                            .zip(bits)
-                            .for_each(|(seen, bit)| *seen |= bit);
-                    }
-                },
-            );
+            self.seen_of_word(w, seen);
         });
         all
     }
 
+    /// The same for the samples of one word.
+    fn seen_of_word(&self, w: usize, seen: &mut [u64]) {
+        for b in w * CHUNK..self.rows.min((w + 1) * CHUNK) {
+            arch().dispatch(
+                #[inline(always)]
+                || add_seen(self.row(b), 1 << (b % CHUNK), seen),
+            );
+        }
+    }
+
     /// Calls `fill` with every row, all missing, and its number.
     pub(crate) fn fill_rows(&mut self, fill: impl Fn(usize, &mut [f32]) + Send + Sync) {
+        const PIECE: usize = CHUNK / 4;
         let (width, stride, work) = (self.width, self.stride(), self.values.len() * PUT);
-        let rows: Vec<_> = self
-            .values
-            .chunks_mut(CHUNK / 4 * stride)
-            .enumerate()
-            .collect();
-        for_each_task(work, rows, |(index, rows)| {
-            for (b, row) in (index * (CHUNK / 4)..).zip(rows.chunks_exact_mut(stride)) {
-                row.fill(f32::NAN);
-                fill(b, &mut row[..width]);
-            }
+        let fill_row = |b: usize, row: &mut [f32]| {
+            row.fill(f32::NAN);
+            fill(b, &mut row[..width]);
+        };
+        let pieces = self.values.chunks_mut(PIECE * stride).enumerate().collect();
+        for_each_task(work, pieces, |(index, rows): (usize, &mut [f32])| {
+            let numbered = (index * PIECE..).zip(rows.chunks_exact_mut(stride));
+            numbered.for_each(|(b, row)| fill_row(b, row));
         });
+    }
+}
+
+/// Sets the bit of a sample at every place that it sees.
+#[inline(always)]
+fn add_seen(row: &[f32], bit: u64, seen: &mut [u64]) {
+    for (seen, x) in seen.iter_mut().zip(row) {
+        *seen |= if x.is_nan() { 0 } else { bit };
     }
 }
 

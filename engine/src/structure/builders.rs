@@ -113,11 +113,10 @@ impl TableBuilder {
                 "columns need a window of at least 2 and at least one level".into(),
             ));
         }
+        let apart = usize::from(self.last_apart);
         let tree = |groups: &Vec<Vec<u32>>| {
-            let (window, components) = (self.window, self.components);
-            let apart = usize::from(self.last_apart);
-            let levels = column_levels(groups.len(), apart, window, &self.channels);
-            column_tree(&self.kinds, groups, components, levels)
+            let levels = column_levels(groups.len(), apart, self.window, &self.channels);
+            column_tree(&self.kinds, groups, self.components, levels)
         };
         let structure = Structure {
             trees: self.trees.iter().map(tree).collect::<Result<_>>()?,

@@ -267,14 +267,15 @@ pub(crate) fn column_tree(
 ) -> Result<Tree> {
     let mut families = Vec::new();
     let mut positions = Vec::new();
+    let count = kinds.len();
     for (index, group) in groups.iter().enumerate() {
-        let kind_of = |&column: &u32| {
-            let count = kinds.len();
+        let mut family = Vec::with_capacity(group.len());
+        for &column in group {
             let wrong = || format!("group {index} names column {column}, there are {count}");
             let kind = kinds.get(column as usize).copied();
-            kind.ok_or_else(|| Error::Structure(wrong()))
-        };
-        families.push(group.iter().map(kind_of).collect::<Result<Vec<_>>>()?);
+            family.push(kind.ok_or_else(|| Error::Structure(wrong()))?);
+        }
+        families.push(family);
         positions.push(Position {
             inputs: group.clone(),
             family: index as u32,

@@ -15,7 +15,8 @@ use crate::layers::mixing_gradient::{
 };
 use crate::layers::simplex::Simplex;
 use crate::structure::Tree;
-use crate::training::optimizer::{Moments, PanelStep, Step, panel_steps, update_mixing};
+use crate::training::memory::Moments;
+use crate::training::optimizer::{PanelStep, Step, panel_steps, update_mixing};
 
 /// Groups of windows whose shared dW are summed apart, whatever the number of threads.
 const GROUPS: usize = 16;
@@ -117,12 +118,23 @@ impl LearningLevel<'_> {
         let few = tasks.len() < 2 * rayon::current_num_threads(); // then a window's children are tasks too
         let inner = if few { work / tasks.len() } else { 0 };
         for_each_task(work, tasks, |(window, matrices)| {
-            let node = window.node;
-            let (dpsi, rows) = self.window_backward(window);
-            let children = self.level.children(node).iter().zip(rows).zip(matrices);
-            for_each_task(inner, children.collect(), |((&j, rows), panels)| {
-                self.learn_child(rows, self.segments(node, j, dpsi), panels, step, inner);
-            });
+            self.learn_window(window, matrices, step, inner);
+        });
+    }
+
+    /// A window goes back, and the matrices of its children step.
+    fn learn_window(
+        &self,
+        window: WindowBackward<'_>,
+        matrices: Vec<Vec<PanelStep<'_>>>,
+        step: &Step,
+        work: usize,
+    ) {
+        let node = window.node;
+        let (dpsi, rows) = self.window_backward(window);
+        let children = self.level.children(node).iter().zip(rows).zip(matrices);
+        for_each_task(work, children.collect(), |((&j, rows), panels)| {
+            self.learn_child(rows, self.segments(node, j, dpsi), panels, step, work);
         });
     }
 
@@ -167,13 +179,9 @@ impl LearningLevel<'_> {
             self.sum_group(group, simplex, sums);
         });
         let gradient = |scratch: &mut Scratch, PanelStep { panel, .. }: &PanelStep<'_>| {
-            scratch.gradient.clear();
-            scratch.gradient.resize(columns * panel.rows.width, 0.0);
-            for sums in sums.chunks_exact(all) {
-                let sums = &sums[panel.matrix * length + panel.rows.first * columns..];
-                let both = scratch.gradient.iter_mut().zip(sums);
-                both.for_each(|(to, sum)| *to += sum);
-            }
+            let first = panel.matrix * length + panel.rows.first * columns;
+            let groups = sums.chunks_exact(all).map(|sums| &sums[first..]);
+            scratch.sum(columns * panel.rows.width, groups);
         };
         update_mixing(step, (simplex, moments, counts), all, gradient);
     }

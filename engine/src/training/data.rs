@@ -94,12 +94,7 @@ impl<'a> Data<'a> {
     /// The same rows in an order that depends on nothing but what they hold, so that a model does not depend on the
     /// order in which its rows came.
     pub(crate) fn sorted(self) -> Self {
-        let content = |row: usize| {
-            let numbers = &self.values[row * self.width..(row + 1) * self.width];
-            let weight = self.weights.get(row).map_or(0, |weight| weight.to_bits());
-            let numbers = numbers.iter().map(|&x| sort_key(x));
-            numbers.chain([self.label(row) as u32, weight])
-        };
+        let content = |row: usize| self.content(row);
         let is_sorted = (1..self.len()).all(|row| content(row - 1).le(content(row)));
         if is_sorted {
             return self;
@@ -107,6 +102,14 @@ impl<'a> Data<'a> {
         let mut rows: Vec<usize> = (0..self.len()).collect();
         rows.par_sort_by(|&a, &b| content(a).cmp(content(b)));
         self.picked(&rows)
+    }
+
+    /// What a row is sorted by: its numbers, its label, its weight.
+    fn content(&self, row: usize) -> impl Iterator<Item = u32> {
+        let numbers = &self.values[row * self.width..(row + 1) * self.width];
+        let weight = self.weights.get(row).map_or(0, |weight| weight.to_bits());
+        let numbers = numbers.iter().map(|&x| sort_key(x));
+        numbers.chain([self.label(row) as u32, weight])
     }
 
     /// These rows, in this order.

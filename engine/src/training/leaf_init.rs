@@ -64,20 +64,21 @@ pub fn start_leaves(
             let inputs = position.inputs.iter().map(column).collect();
             columns[position.family as usize].push(inputs);
         }
-        let fit_family = |(index, (kinds, positions)): (usize, (&Vec<Kind>, &Vec<Vec<u32>>))| {
-            let mut random = Stream::new(seed, Purpose::Leaves, 0, (families + index) as u32);
-            let patches = Patches {
-                scaling: &model.scaling,
-                kinds,
-                values,
-                width: places.len(),
-                positions,
-            };
-            let start = start_of(positions);
-            patches.fit(tree.components, &start, &mut random).0
+        let all = Patches {
+            scaling: &model.scaling,
+            kinds: &[],
+            values,
+            width: places.len(),
+            positions: &[],
+        };
+        let random = |family: usize| Stream::new(seed, Purpose::Leaves, 0, family as u32);
+        let fit = |(index, (kinds, positions)): (usize, (&Vec<Kind>, &Vec<Vec<u32>>))| {
+            let (patches, start) = (all.of_family(kinds, positions), start_of(positions));
+            let fitted = patches.fit(tree.components, &start, &mut random(families + index));
+            fitted.0
         };
         let jobs = tree.families.par_iter().zip(&columns).enumerate();
-        let fitted: Vec<Family> = jobs.map(fit_family).collect();
+        let fitted: Vec<Family> = jobs.map(fit).collect();
         families += fitted.len();
         model.weights.trees[t].families = fitted;
     }
@@ -95,7 +96,16 @@ pub(crate) struct Patches<'a> {
     pub positions: &'a [Vec<u32>],
 }
 
-impl Patches<'_> {
+impl<'a> Patches<'a> {
+    /// The same rows, seen by another family.
+    fn of_family(&self, kinds: &'a [Kind], positions: &'a [Vec<u32>]) -> Self {
+        Self {
+            kinds,
+            positions,
+            ..*self
+        }
+    }
+
     /// Components of a sample of them, and to which component each of the sample belongs.
     pub fn fit(
         &self,

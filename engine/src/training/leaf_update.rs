@@ -2,7 +2,8 @@
 
 use crate::layers::leaf::{Coordinate, Family};
 use crate::layers::leaf_statistics::Statistics;
-use crate::training::optimizer::{Moments, PSEUDO_COUNT, Rule, Step};
+use crate::training::memory::Moments;
+use crate::training::optimizer::{PSEUDO_COUNT, Rule, Step};
 
 /// Moves a leaf family by its statistics. Statistics are flows of the objective, or, for EM, of the log-likelihood.
 pub fn update_family(

@@ -2,6 +2,7 @@
 //!
 //! Uses: `model`, `circuit`, `gpu` and all below them; `queries` in tests.
 
+pub(crate) mod memory;
 pub(crate) mod optimizer;
 mod leaf_update;
 pub(crate) mod leaf_init;

@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::layers::mixing_gradient::Scratch;
 use crate::layers::simplex::{PanelMut, Simplex, cut_panels, cut_panels_mut};
 use crate::layers::softmax::normalise;
+use crate::training::memory::Moments;
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -214,25 +215,6 @@ impl Step {
     }
 }
 
-/// Two numbers of memory for each free parameter. SGD and EM use the first alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Moments {
-    /// First moment, momentum, or EM's running counts.
-    pub first: Vec<f32>,
-    /// Second moment.
-    pub second: Vec<f32>,
-}
-
-impl Moments {
-    /// Zeros.
-    pub fn new(length: usize) -> Self {
-        Self {
-            first: vec![0.0; length],
-            second: vec![0.0; length],
-        }
-    }
-}
-
 /// A panel of W with all that a step of it reads and writes.
 pub(crate) struct PanelStep<'a> {
     pub panel: PanelMut<'a>,
@@ -275,17 +257,22 @@ impl PanelStep<'_> {
     pub fn run(mut self, step: &Step, gradient: impl Fn(&mut Scratch, &Self)) {
         SCRATCH.with_borrow_mut(|scratch| {
             gradient(scratch, &self);
-            arch().dispatch(UpdatePanel {
-                step,
-                width: self.panel.rows.width,
-                weights: self.panel.weights,
-                first: self.first,
-                second: self.second,
-                gradient: &scratch.gradient,
-                counts: self.counts,
-            });
+            self.update(step, &scratch.gradient);
         });
         self.panel.finish();
+    }
+
+    /// A step with the gradient dW.
+    fn update(&mut self, step: &Step, gradient: &[f32]) {
+        arch().dispatch(UpdatePanel {
+            step,
+            width: self.panel.rows.width,
+            weights: self.panel.weights,
+            first: self.first,
+            second: self.second,
+            gradient,
+            counts: self.counts,
+        });
     }
 }
 
@@ -344,9 +331,8 @@ impl WithSimd for UpdatePanel<'_> {
         let penalty = simd.splat_f32s(self.step.penalty);
         let flow = |i: usize, w: S::f32s| {
             let flow = simd.mul_f32s(w, simd.mul_add_e_f32s(penalty, w, gradient[i]));
-            counts
-                .get(i)
-                .map_or(flow, |&count| simd.add_f32s(flow, count))
+            let count = counts.get(i);
+            count.map_or(flow, |&count| simd.add_f32s(flow, count))
         };
         let zero = simd.splat_f32s(0.0);
         let max = simd.splat_f32s(80.0); // exp stays finite whatever the rate

@@ -18,8 +18,6 @@
 
 use crate::circuit::activations::Activations;
 use crate::error::{Error, Result};
-use crate::layers::leaf_statistics::Statistics;
-use crate::layers::mixing::Mixing;
 use crate::layers::simplex::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::matrix::Rows;
@@ -30,7 +28,7 @@ use crate::training::data::Data;
 use crate::training::gpu::GpuTraining;
 use crate::training::leaf_init::start_leaves;
 use crate::training::loss::Loss;
-use crate::training::optimizer::Moments;
+use crate::training::memory::Memory;
 use crate::training::settings::{Prior, Settings};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -71,14 +69,6 @@ pub(crate) struct Best {
 pub(crate) enum Measure {
     Accuracy,
     LogLoss,
-}
-
-/// Memory of the rule, in the shape of the weights.
-#[derive(Clone)]
-pub(crate) struct Memory {
-    pub levels: Vec<Vec<Moments>>, // by tree, level
-    pub classes: Moments,
-    pub families: Vec<Vec<Vec<Moments>>>, // by tree, family, coordinate; empty where leaves are frozen
 }
 
 /// A training run.
@@ -162,34 +152,12 @@ impl<'a> Trainer<'a> {
         settings.check()?;
         check_moves(&model.structure, &settings)?;
         check_target(&model.structure, &settings)?;
-        let moments = |mixing: &Mixing| Moments::new(mixing.logits.len());
-        let of_family = |family: &crate::layers::leaf::Family| {
-            Statistics::new(family)
-                .gradient(family)
-                .iter()
-                .map(|free| Moments::new(free.len()))
-                .collect::<Vec<_>>()
-        };
-        let trees = &model.weights.trees;
-        let families =
-            |t: &crate::layers::weights::TreeWeights| t.families.iter().map(of_family).collect();
-        let memory = Memory {
-            levels: trees
-                .iter()
-                .map(|t| t.levels.iter().map(moments).collect())
-                .collect(),
-            classes: moments(&model.weights.classes),
-            families: if settings.leaf_rate > 0.0 {
-                trees.iter().map(families).collect()
-            } else {
-                Vec::new()
-            },
-        };
         let reach = settings.shift as isize;
         let shifts =
             (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
         Ok(Self {
             prepared: Prepared::new(&model.weights),
+            memory: Memory::new(&model.weights, settings.leaf_rate > 0.0),
             placements: shifts.map(|shift| model.columns(shift)).collect(),
             activations: Activations::new(),
             batch: Batch::default(),
@@ -209,7 +177,6 @@ impl<'a> Trainer<'a> {
             listener: None,
             model,
             settings,
-            memory,
         })
     }
 
@@ -284,11 +251,14 @@ impl<'a> Trainer<'a> {
 
     /// Trains to the last step: the best model on the validation set, or the last one where there is none.
     pub fn train(mut self) -> Result<Model> {
+        let mut silent = |_: &Progress| ();
         let mut listener = self.listener.take();
+        let tell: &mut dyn FnMut(&Progress) = match &mut listener {
+            Some(listener) => listener,
+            None => &mut silent,
+        };
         self.run_with(|_, progress| {
-            if let Some(listener) = &mut listener {
-                listener(progress);
-            }
+            tell(progress);
             ControlFlow::Continue(())
         })?;
         Ok(self.into_model())

@@ -8,8 +8,9 @@ use crate::structure::OUTSIDE;
 use crate::training::data::Data;
 use crate::training::gpu::{GpuTraining, Placing};
 use crate::training::loss::Loss;
+use crate::training::memory::Memory;
 use crate::training::step_randomness::pick;
-use crate::training::trainer::{Memory, Progress, Trainer};
+use crate::training::trainer::{Progress, Trainer};
 use std::ops::ControlFlow;
 
 impl Trainer<'_> {
@@ -104,10 +105,8 @@ impl Trainer<'_> {
             .collect();
         let mut class_numbers = prepared.classes.weights().to_vec();
         gpu.fetch(&weights, |which, at, [w, first, second]| {
-            let (numbers, moments) = match which {
-                Some((t, l)) => (&mut numbers[t][l], &mut memory.levels[t][l]),
-                None => (&mut class_numbers, &mut memory.classes),
-            };
+            let numbers = which.map_or(&mut class_numbers, |(t, l)| &mut numbers[t][l]);
+            let moments = memory.moments_mut(which);
             (numbers[at], moments.first[at], moments.second[at]) = (w, first, second);
         })?;
         for (simplex, numbers) in prepared

@@ -29,6 +29,15 @@ impl Given<'_> {
         let mask = self.dropped[t].get(l).and_then(|mask| mask.get(place));
         mask.is_some_and(|mask| mask >> (b % CHUNK) & 1 == 1)
     }
+
+    /// The forward pass of sample b in log space.
+    fn log_forward(&self, circuit: &LogCircuit, b: usize) -> LogValues {
+        let s = &self.model.structure;
+        let mut values = LogValues::default();
+        let is_dropped = |t, l, node| self.is_dropped(b, t, l, node);
+        circuit.forward_dropping(s, self.batch.row(b), &is_dropped, &mut values);
+        values
+    }
 }
 
 /// Flows of samples that need a recheck, in f64 log space. Corrects their scores, and with them the loss and all output
@@ -42,12 +51,7 @@ pub(crate) fn recompute(
     let s = &given.model.structure;
     let k = s.classes;
     let circuit = LogCircuit::new(s, &given.model.weights);
-    let forward = |&b: &usize| {
-        let mut values = LogValues::default();
-        let is_dropped = |t, l, node| given.is_dropped(b, t, l, node);
-        circuit.forward_dropping(s, given.batch.row(b), &is_dropped, &mut values);
-        values
-    };
+    let forward = |&b: &usize| given.log_forward(&circuit, b);
     let passes: Vec<LogValues> = samples.par_iter().map(forward).collect();
     let mut scores = scores.to_vec();
     for (&b, values) in samples.iter().zip(&passes) {

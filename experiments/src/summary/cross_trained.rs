@@ -137,12 +137,8 @@ fn sorted_rows(record: &Record, tested_on: TestedOn) -> Vec<Row<'_>> {
 /// All rows in the order of the plan, nets trained on any holes last.
 pub fn rows_in_order(record: &Record) -> Vec<Row<'_>> {
     let mut rows = record.rows();
-    rows.sort_by_key(|row| {
-        (
-            row.name.ends_with(":rand"),
-            place_in_plan(record, &row.name),
-        )
-    });
+    rows.sort_by_key(|row| place_in_plan(record, &row.name));
+    rows.sort_by_key(|row| row.name.ends_with(":rand"));
     rows
 }
 

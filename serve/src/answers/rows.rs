@@ -132,6 +132,14 @@ fn shown(encoder: &Encoder, column: usize, value: f32) -> Value<'_> {
     }
 }
 
+/// The name, with a word before it if there is such a column already.
+fn free_name(mut name: String, taken: &[String]) -> String {
+    while taken.contains(&name) {
+        name.insert_str(0, "predicted_");
+    }
+    name
+}
+
 /// What the probabilities of a column are called: `p_sex=f`; nothing for a number.
 fn probability_names(encoder: &Encoder, column: usize) -> Vec<String> {
     let count = encoder.values(column).unwrap_or(0);
@@ -314,11 +322,8 @@ impl<'a> AnswerOf<'a> {
             Some(table) => table.header.clone(),
             None => fields.iter().map(|field| field.name.clone()).collect(),
         };
-        let mut add = |mut name: String, kind: FieldKind| {
-            while taken.contains(&name) {
-                name.insert_str(0, "predicted_");
-            }
-            fields.push(Field::new(name, kind));
+        let mut add = |name: String, kind: FieldKind| {
+            fields.push(Field::new(free_name(name, &taken), kind));
         };
         if parts.deviation {
             columns().for_each(|(name, _)| add(format!("sd_{name}"), FieldKind::Single));

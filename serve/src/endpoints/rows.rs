@@ -135,10 +135,8 @@ async fn in_thread(
     let permit = app.stream_permit().await?;
     let limits = app.limits;
     let work = move || {
-        let answered =
-            decoder(&asked).and_then(|mut decoder| answer_stream(&asked, &mut *decoder, &limits));
-        drop(permit);
-        answered
+        let _permit = permit; // until the stream is answered
+        answer_stream(&asked, &mut *decoder(&asked)?, &limits)
     };
     tokio::task::spawn_blocking(work)
         .await

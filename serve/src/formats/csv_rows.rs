@@ -47,14 +47,14 @@ impl<R: BufRead> CsvRows<R> {
             at: At::Line(1),
         };
         let places = encoder.places(&header, absent);
-        let places = places.map_err(|error| error.at(first))?;
-        let place = |(column, place): (usize, Option<usize>)| {
-            place.unwrap_or_else(|| {
+        let found = places.map_err(|error| error.at(first))?;
+        let mut places = Vec::with_capacity(found.len());
+        for (column, place) in found.into_iter().enumerate() {
+            places.push(place.unwrap_or(header.len()));
+            if place.is_none() {
                 header.push(encoder.name(column).to_owned());
-                header.len() - 1
-            })
-        };
-        let places = places.into_iter().enumerate().map(place).collect();
+            }
+        }
         Ok(Self {
             rows,
             table: CsvTable { header, places },

@@ -54,17 +54,12 @@ impl BodyFormat {
             .and_then(|value| value.to_str().ok())
             .unwrap_or("nothing");
         let expected = "expected application/json, application/x-ndjson, text/csv or application/vnd.apache.arrow.stream";
-        let wrong = || {
-            Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                format!("content-type: {expected}, got {named}"),
-            )
-        };
+        let wrong = |message: String| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
         if headers.contains_key(header::CONTENT_ENCODING) {
             let message = "content-encoding: expected a body that is not compressed";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+            return Err(wrong(message.into()));
         }
-        Self::of(named).ok_or_else(wrong)
+        Self::of(named).ok_or_else(|| wrong(format!("content-type: {expected}, got {named}")))
     }
 
     /// The format that a client prefers, never one of q=0. Of equals the one named first; `usual` if it takes anything.

@@ -162,10 +162,8 @@ impl Metrics {
     fn write_counters(&self, dropped_lines: u64, text: &mut String) {
         let [good, bad] = &self.reloads;
         let mut counter = |name: &str, help: &str, value: u64| {
-            let _ = writeln!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
-            );
+            let head = format!("# HELP {name} {help}\n# TYPE {name} counter");
+            let _ = writeln!(text, "{head}\n{name} {value}");
         };
         counter(
             "sumout_rows_total",

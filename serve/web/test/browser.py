@@ -145,7 +145,7 @@ class Browser:
         pen["actions"] = [moves[0], down, *moves[1:], up]
         self.post("/actions", {"actions": [pen]})
 
-    def wait(self, what, script, *arguments, seconds=15):
+    def wait(self, what, script, *arguments, seconds=60):
         """Waits until a script returns something true, and returns it."""
         end = time.time() + seconds
         while time.time() < end:

@@ -31,15 +31,14 @@ pub fn jobs<W: Write>(
         shift: 0,
         ..holes.clone()
     };
-    let mut report = |job: &'static str, seconds: f64| {
-        reporter.rows(&RowsJob {
-            job,
-            rows: args.batch,
-            seconds,
-            edges: preset.structure.multiply_adds(),
-            computed_again: None,
-        })
+    let job = |job: &'static str, seconds: f64| RowsJob {
+        job,
+        rows: args.batch,
+        seconds,
+        edges: preset.structure.multiply_adds(),
+        computed_again: None,
     };
+    let mut report = |name, seconds| reporter.rows(&job(name, seconds));
     report("train", train(args, &random, no_holes, on)?)?;
     report("train-preset", train(args, &random, holes, on)?)?;
     let seconds = match on {
@@ -103,10 +102,13 @@ fn score(args: &Args, random: &RandomImages) -> f64 {
         UnderflowFallback::default(),
     );
     let rows = &random.values[..args.batch * model.structure.width()];
-    let scored = args.timing().best_of(|| {
+    let mut score = || {
         fill(model, rows, &mut frame);
         activations.forward(&model.structure, &prepared, &frame, &[], Keep::Scores);
         activations.recheck_scores(&model.structure, &model.weights, &guard, &frame);
+    };
+    let scored = args.timing().best_of(|| {
+        score();
         Ok(())
     });
     scored.unwrap_or(f64::INFINITY) // scoring cannot fail

@@ -34,20 +34,15 @@ fn columns_of<'a>(names: &'a str, layout: &Layout) -> Vec<&'a str> {
 
 /// `name=low:high`, where one of the numbers may be left out.
 fn parse(text: &str) -> Result<(&str, ColumnRange)> {
-    let wrong = || {
-        user_error(format!(
-            "--bounds {text}: expected a column with its smallest and largest number, such as \
-             share=0:100, or price=0: for one bound"
-        ))
-    };
+    let expected = "expected a column with its smallest and largest number, such as share=0:100, or \
+                    price=0: for one bound";
+    let wrong = || user_error(format!("--bounds {text}: {expected}"));
     let (name, numbers) = text.rsplit_once('=').ok_or_else(wrong)?;
     let (low, high) = numbers.split_once(':').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse().ok().filter(|x: &f32| x.is_finite());
     let bound = |text: &str| match text.trim() {
         "" => Ok(None),
-        text => {
-            let number = text.parse().ok().filter(|x: &f32| x.is_finite());
-            number.map(Some).ok_or_else(wrong)
-        }
+        text => number(text).map(Some).ok_or_else(wrong),
     };
     let range = ColumnRange {
         low: bound(low)?,

@@ -11,6 +11,7 @@ use arrow::array::{
 };
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
@@ -170,12 +171,11 @@ fn check_kind(file: &str, name: &str, kind: &DataType) -> Result<()> {
 
 /// The cells of a column.
 fn cells(file: &str, name: &str, column: &ArrayRef) -> Result<Cells> {
-    let cast = |kind| {
-        cast(column, &kind).map_err(|error| {
-            let error = Error::new(ErrorKind::WrongType, error.to_string());
-            error.in_file(file).in_column(name)
-        })
+    let wrong = |error: ArrowError| {
+        let error = Error::new(ErrorKind::WrongType, error.to_string());
+        error.in_file(file).in_column(name)
     };
+    let cast = |kind| cast(column, &kind).map_err(wrong);
     Ok(match kind_of(column.data_type()) {
         FieldKind::Whole => {
             Cells::Wholes(cast(DataType::Int64)?.as_primitive::<Int64Type>().clone())

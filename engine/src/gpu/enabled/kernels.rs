@@ -285,11 +285,7 @@ fn compile_all(arch: &str, precision: Precision) -> std::result::Result<Vec<u8>,
     let compiled = std::thread::scope(|scope| {
         let start = |program| scope.spawn(move || compile(arch, precision, program));
         let threads: Vec<_> = (0..PROGRAMS).map(start).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(compiled) => compiled,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect::<Vec<_>>()
+        threads.into_iter().map(finished).collect::<Vec<_>>()
     });
     let mut image = Vec::new();
     for program in compiled {
@@ -298,6 +294,14 @@ fn compile_all(arch: &str, precision: Precision) -> std::result::Result<Vec<u8>,
         image.extend(program);
     }
     Ok(image)
+}
+
+/// What a thread gave; its panic goes on here.
+fn finished<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    match thread.join() {
+        Ok(given) => given,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
 }
 
 /// The programs of an image; fewer than [`PROGRAMS`] if it is damaged.
@@ -317,11 +321,9 @@ pub(crate) fn programs_of(mut image: &[u8]) -> Vec<&[u8]> {
 /// The source of a program: kernels of others are templates that nobody uses.
 fn source_of(program: usize) -> String {
     let is_other = |line: &str| {
-        let mut others = ENTRIES
-            .iter()
-            .filter(|entry| entry.kernel.program() != program);
         let declares = |entry: &Entry| line.contains(&format!(" {}(const __grid", entry.name));
-        line.starts_with(KERNEL) && others.any(declares)
+        let others = |entry: &Entry| entry.kernel.program() != program && declares(entry);
+        line.starts_with(KERNEL) && ENTRIES.iter().any(others)
     };
     let mut source = String::with_capacity(SOURCE.len());
     for line in SOURCE.lines() {
@@ -351,29 +353,34 @@ fn compile(
         format!("-DTF32={tf32}"),
         "--std=c++17".into(),
     ];
-    let mut image = Vec::new();
-    // SAFETY: the program lives until it is destroyed below; the buffer has the size that the compiler says.
+    // SAFETY: the program lives until it is destroyed below.
     let compiled = unsafe {
-        nvrtc::result::compile_program(program, &options).and_then(|()| {
-            let mut size = 0;
-            nvrtc::sys::nvrtcGetCUBINSize(program, &mut size).result()?;
-            image.resize(size, 0u8);
-            nvrtc::sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result()
-        })
+        nvrtc::result::compile_program(program, &options).and_then(|()| machine_code(program))
     };
     // SAFETY: the program is there.
-    let log = unsafe { nvrtc::result::get_program_log(program) }.map(|log| {
-        // SAFETY: the log ends with a zero.
-        unsafe { CStr::from_ptr(log.as_ptr()) }
-            .to_string_lossy()
-            .into_owned()
-    });
+    let log = unsafe { nvrtc::result::get_program_log(program) };
     // SAFETY: it is not used again.
     let _ = unsafe { nvrtc::result::destroy_program(program) };
-    match compiled {
-        Ok(()) => Ok(image),
-        Err(error) => Err(format!("{error} {}", log.unwrap_or_default())),
-    }
+    // SAFETY: the log ends with a zero.
+    let text = |log: &Vec<_>| unsafe { CStr::from_ptr(log.as_ptr()) }.to_string_lossy();
+    let log = log.as_ref().map(text).unwrap_or_default();
+    compiled.map_err(|error| format!("{error} {log}"))
+}
+
+/// The machine code of a compiled program.
+///
+/// # Safety
+/// The program has not been destroyed.
+unsafe fn machine_code(
+    program: nvrtc::sys::nvrtcProgram,
+) -> std::result::Result<Vec<u8>, nvrtc::result::NvrtcError> {
+    let mut size = 0;
+    // SAFETY: it writes one number.
+    unsafe { nvrtc::sys::nvrtcGetCUBINSize(program, &mut size) }.result()?;
+    let mut image = vec![0u8; size];
+    // SAFETY: the buffer has the size that the compiler says.
+    unsafe { nvrtc::sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()) }.result()?;
+    Ok(image)
 }
 
 #[cfg(test)]

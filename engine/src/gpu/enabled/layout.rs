@@ -102,24 +102,35 @@ pub(crate) struct Places {
     pub matrices: usize,
 }
 
+/// Where the next level will lie.
+#[derive(Default)]
+struct End {
+    numbers: usize,
+    matrices: usize,
+}
+
+impl End {
+    /// The place of a level, after those before it.
+    fn place(&mut self, matrices: usize, rows: usize, padded: usize) -> Place {
+        let place = Place {
+            first: self.numbers,
+            matrices,
+            rows,
+            padded,
+            before: self.matrices,
+        };
+        self.numbers += place.len();
+        self.matrices += matrices;
+        place
+    }
+}
+
 impl Places {
     pub fn new(s: &Structure) -> Self {
-        let (mut total, mut before) = (0, 0);
-        let mut place = |matrices, rows, padded| {
-            let place = Place {
-                first: total,
-                matrices,
-                rows,
-                padded,
-                before,
-            };
-            total += place.len();
-            before += matrices;
-            place
-        };
+        let mut end = End::default();
         let mut level = |tree: &Tree, l: usize| {
             let columns = padded_channels(tree.channels(l - 1));
-            place(tree.levels[l - 1].matrices(), tree.channels(l), columns)
+            end.place(tree.levels[l - 1].matrices(), tree.channels(l), columns)
         };
         let mut levels: Vec<Vec<Place>> = Vec::new();
         for tree in &s.trees {
@@ -131,13 +142,13 @@ impl Places {
             left.push(columns);
             columns += padded_channels(tree.top_channels());
         }
-        let classes = place(1, s.classes, columns);
+        let classes = end.place(1, s.classes, columns);
         Self {
             levels,
             classes,
             left,
-            total,
-            matrices: before,
+            total: end.numbers,
+            matrices: end.matrices,
         }
     }
 

@@ -143,6 +143,15 @@ impl Circuit {
         self.level_by.part(before + l - 1, 1)
     }
 
+    /// Queues the forward pass and the root.
+    pub fn score(&self, samples: usize, outputs: ForwardOutputs) -> Result<()> {
+        if outputs.leaves || !self.clears_tops() {
+            self.gpu.set_bytes(self.tops, 0xff)?;
+        }
+        self.forward(samples, outputs)?;
+        self.root(&self.root_args(samples))
+    }
+
     /// The arguments of the root kernel, without an objective.
     pub fn root_args(&self, samples: usize) -> RootArgs {
         let place = self.places.classes;

@@ -107,13 +107,10 @@ impl Scoring {
         };
         let graph = match self.graphs.entry(pass) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(circuit.gpu.record(|gpu| {
-                if forward.leaves || !circuit.clears_tops() {
-                    gpu.set_bytes(circuit.tops, 0xff)?;
-                }
-                circuit.forward(samples, forward)?;
-                circuit.root(&circuit.root_args(samples))
-            })?),
+            Entry::Vacant(new) => {
+                let pass = circuit.gpu.record(|_| circuit.score(samples, forward))?;
+                new.insert(pass)
+            }
         };
         circuit.gpu.replay(graph)
     }

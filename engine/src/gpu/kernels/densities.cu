@@ -84,15 +84,27 @@ __device__ __forceinline__ bool log_leaves(const Leaves& s, int i, int b, int d0
     return seen;
 }
 
+// Mantissas of a few components of SAMPLES samples, by four; the last column keeps threads apart in shared memory.
+typedef float4 DensityTile[SAMPLES][AT_ONCE / 4 + 1];
+
+// Writes φ of components from d0 on for SAMPLES samples.
+__device__ __forceinline__ void store_tile(const Leaves& s, const DensityTile& tile, int i, int b0, int d0, int wide, int t) {
+#pragma unroll
+    for (int at = t; at < SAMPLES * AT_ONCE / 4; at += SAMPLES) {
+        const int r = at / (AT_ONCE / 4), q = at % (AT_ONCE / 4);
+        if (d0 + 4 * q < wide) *(float4*)(s.layer.phi + ((size_t)i * s.rows + b0 + r) * wide + d0 + 4 * q) = tile[r][q];
+    }
+}
+
 // Groups of SAMPLES threads share the components.
 template <int GROUPS> __device__ __forceinline__ void leaf_layer(const Leaves& s) {
-    __shared__ float4 tiles[GROUPS][SAMPLES][AT_ONCE / 4 + 1];
+    __shared__ DensityTile tiles[GROUPS];
     __shared__ float best[GROUPS][SAMPLES];
     const int t = threadIdx.x % SAMPLES, group = GROUPS == 1 ? 0 : threadIdx.x / SAMPLES;
     const int m = s.layer.real, wide = s.layer.wide, first = group * AT_ONCE, by = GROUPS * AT_ONCE;
     const int i = blockIdx.x / (s.rows / SAMPLES), b0 = blockIdx.x % (s.rows / SAMPLES) * SAMPLES, b = b0 + t;
     const size_t row = (size_t)i * s.rows + b;
-    float4(&tile)[SAMPLES][AT_ONCE / 4 + 1] = tiles[group];
+    DensityTile& tile = tiles[group];
     float log_prob[AT_ONCE], largest = -__int_as_float(0x7f800000);
     bool seen = false;
 #pragma unroll 1
@@ -138,11 +150,7 @@ template <int GROUPS> __device__ __forceinline__ void leaf_layer(const Leaves& s
             for (int d = 0; d < AT_ONCE && d0 + d < m; d++)
                 ((float*)tile[t])[d] = finite ? kept(expf((float)(log_leaf(s, i, b, d0 + d) - scale))) : 0.0f;
         __syncthreads();
-#pragma unroll
-        for (int at = t; at < SAMPLES * AT_ONCE / 4; at += SAMPLES) {
-            const int r = at / (AT_ONCE / 4), q = at % (AT_ONCE / 4);
-            if (d0 + 4 * q < wide) *(float4*)(s.layer.phi + ((size_t)i * s.rows + b0 + r) * wide + d0 + 4 * q) = tile[r][q];
-        }
+        store_tile(s, tile, i, b0, d0, wide, t);
         __syncthreads();
     }
 }

@@ -13,6 +13,21 @@ struct Down {
     int rows;
 };
 
+// dψ of four channels.
+__device__ __forceinline__ float4 kept_product(float4 d, float f, float4 o) {
+    return make_float4(kept(d.x * f * o.x), kept(d.y * f * o.y), kept(d.z * f * o.z), kept(d.w * f * o.w));
+}
+
+// The sum of the groups' tiles, four columns.
+template <class T> __device__ __forceinline__ float4 sum_of_groups(int row, int column) {
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int k = 0; k < T::GROUPS; k++) {
+        float4 part = *(const float4*)(shared + k * T::BM * T::OUT + row * T::OUT + column);
+        sum = make_float4(sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w);
+    }
+    return sum;
+}
+
 template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
     const int group = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP, warp = thread / 32;
     const int a_tiles = (s.below.wide + T::BN - 1) / T::BN, b_tiles = s.rows / T::BM;
@@ -49,8 +64,7 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
         for (int i = 0; i < QUADS; i++) {
             const int at = thread + i * T::GROUP, place = at / (T::BK / 4) * T::LINE + at % (T::BK / 4) * 4;
             const float4 d = *(const float4*)(x + place), o = *(const float4*)(x + LINES + place);
-            const float f = by[i];
-            *(float4*)(x + place) = make_float4(kept(d.x * f * o.x), kept(d.y * f * o.y), kept(d.z * f * o.z), kept(d.w * f * o.w));
+            *(float4*)(x + place) = kept_product(d, by[i], o);
         }
     };
 #pragma unroll 1
@@ -71,12 +85,7 @@ template <class T> __device__ __forceinline__ void mix_down(const Down& s) {
     for (int i = threadIdx.x; i < T::BM * T::BN / 4; i += T::THREADS) {
         const int row = i / (T::BN / 4), a = i % (T::BN / 4) * 4;
         if (a0 + a >= s.below.wide) continue;
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int k = 0; k < T::GROUPS; k++) {
-            float4 part = *(const float4*)(shared + k * T::BM * T::OUT + row * T::OUT + a);
-            sum = make_float4(sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w);
-        }
-        *(float4*)(s.below.dphi + ((size_t)j * s.rows + b0 + row) * s.below.wide + a0 + a) = sum;
+        *(float4*)(s.below.dphi + ((size_t)j * s.rows + b0 + row) * s.below.wide + a0 + a) = sum_of_groups<T>(row, a);
     }
 }
 
@@ -128,6 +137,32 @@ struct Gradient {
     int rows;
 };
 
+// A stage: dφ, the siblings' product, φ, then three numbers a sample: bits of the two tops (or a factor), φ's divisor.
+template <class T> struct GradientStage {
+    static const int LINE_C = T::BM + 8, LINE_A = T::BN + 8;
+    static const int SMALL = T::BK * (2 * LINE_C + LINE_A), SIZE = SMALL + 4 * T::BK;
+};
+
+// dψ in place of dφ, and the divisors of φ.
+template <class T> __device__ __forceinline__ void combine_stage(float* x, bool siblings, int thread) {
+    const int QUADS = T::BM * T::BK / 4 / T::GROUP, LINE_C = GradientStage<T>::LINE_C;
+    float* small = x + GradientStage<T>::SMALL;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) {
+        const int at = thread + i * T::GROUP, k = at / (T::BM / 4), place = k * LINE_C + at % (T::BM / 4) * 4;
+        const float4 d = *(const float4*)(x + place);
+        float4 o = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+        float f = small[k];
+        if (siblings) {
+            const int top = __float_as_int(f);
+            f = top < 0 || __float_as_int(small[T::BK + k]) < 0 ? 0.0f : inverse(top);
+            o = *(const float4*)(x + T::BK * LINE_C + place);
+        }
+        *(float4*)(x + place) = kept_product(d, f, o);
+    }
+    if (thread < T::BK) small[2 * T::BK + thread] = inverse(__float_as_int(small[T::BK + thread]));
+}
+
 template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
     const int group = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP, warp = thread / 32;
     const Part part = g.parts[blockIdx.x];
@@ -138,15 +173,13 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
     const int* nodes = s.nodes + s.first[part.matrix];
     const float *dphi = s.above.dphi, *others = s.others, *phi = s.below.phi, *factor = s.factor;
     const int *above_top = s.above.top, *below_top = s.below.top, *parent = s.parent;
-    const int LINE_C = T::BM + 8, LINE_A = T::BN + 8, STAGE = T::BK * (2 * LINE_C + LINE_A + 4);
-    const int QUADS = T::BM * T::BK / 4 / T::GROUP;
+    const int LINE_C = GradientStage<T>::LINE_C, LINE_A = GradientStage<T>::LINE_A, STAGE = GradientStage<T>::SIZE;
     float* stage = shared + group * T::STAGES * STAGE;
     float acc[T::MF][T::NF][4];
     clear<T>(acc);
-    // A stage: dφ, the siblings' product, φ, then three numbers a sample: bits of the two tops (or a factor), φ's divisor.
     auto load = [&](int turn) {
         const int step = part.from + group + turn * T::GROUPS;
-        float *to = stage + turn % T::STAGES * STAGE, *small = to + T::BK * (2 * LINE_C + LINE_A);
+        float *to = stage + turn % T::STAGES * STAGE, *small = to + GradientStage<T>::SMALL;
         if (step < part.until) {
             const int j = nodes[step / each], b0 = step % each * T::BK;
             const size_t above = (size_t)parent[j] * g.rows + b0, below = (size_t)j * g.rows + b0;
@@ -160,23 +193,6 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
         }
         copies_end();
     };
-    auto combine = [&](float* x) {
-        float* small = x + T::BK * (2 * LINE_C + LINE_A);
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) {
-            const int at = thread + i * T::GROUP, k = at / (T::BM / 4), place = k * LINE_C + at % (T::BM / 4) * 4;
-            const float4 d = *(const float4*)(x + place);
-            float4 o = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-            float f = small[k];
-            if (others != 0) {
-                const int top = __float_as_int(f);
-                f = top < 0 || __float_as_int(small[T::BK + k]) < 0 ? 0.0f : inverse(top);
-                o = *(const float4*)(x + T::BK * LINE_C + place);
-            }
-            *(float4*)(x + place) = make_float4(kept(d.x * f * o.x), kept(d.y * f * o.y), kept(d.z * f * o.z), kept(d.w * f * o.w));
-        }
-        if (thread < T::BK) small[2 * T::BK + thread] = inverse(__float_as_int(small[T::BK + thread]));
-    };
 #pragma unroll 1
     for (int turn = 0; turn < T::STAGES - 1; turn++) load(turn);
     for (int turn = 0; part.from + turn * T::GROUPS < part.until; turn++) { // as often for each group
@@ -185,9 +201,9 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
         copies_wait<T::STAGES - 2>();
         group_sync<T>(group);
         load(turn + T::STAGES - 1);
-        if (mine) combine(now);
+        if (mine) combine_stage<T>(now, others != 0, thread);
         group_sync<T>(group);
-        const float* scale = now + T::BK * (2 * LINE_C + LINE_A + 2);
+        const float* scale = now + GradientStage<T>::SMALL + 2 * T::BK;
         if (mine) multiply<T, 1, LINE_C, 1, LINE_A, true>(acc, now + m, now + 2 * T::BK * LINE_C + n, scale);
     }
     copies_wait<0>();
@@ -197,12 +213,7 @@ template <class T> __device__ __forceinline__ void gradient(const Gradient& g) {
     for (int i = threadIdx.x; i < T::BM * T::BN / 4; i += T::THREADS) {
         const int c = i / (T::BN / 4), a = i % (T::BN / 4) * 4;
         if (part.c + c >= s.above.real || a >= a_left) continue;
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int k = 0; k < T::GROUPS; k++) {
-            float4 tile = *(const float4*)(shared + k * T::BM * T::OUT + c * T::OUT + a);
-            sum = make_float4(sum.x + tile.x, sum.y + tile.y, sum.z + tile.z, sum.w + tile.w);
-        }
-        *(float4*)(g.sums + part.out + (size_t)(part.c + c) * s.columns + part.a + a) = sum;
+        *(float4*)(g.sums + part.out + (size_t)(part.c + c) * s.columns + part.a + a) = sum_of_groups<T>(c, a);
     }
 }
 

@@ -87,11 +87,53 @@ __device__ __forceinline__ float raw_number(const Leaves& s, const LeafTable& ta
     return place == -2 ? 0.0f : s.frame[(size_t)b * s.frame_len + place];
 }
 
+// log φ⁰ and its largest of R samples that are observed whole.
+template <int R>
+__device__ __forceinline__ void log_phi_whole(const LeafTable& table, const float (&x)[R][INPUTS], float (&log_phi)[R][PARTS], float (&top)[R]) {
+    const int t = threadIdx.x & 3;
+#pragma unroll
+    for (int i = 0; i < PARTS; i++) {
+        const float4 a = table.pairs[t + 4 * i][0], b = table.pairs[t + 4 * i][1];
+        const float sum = table.sum[t + 4 * i];
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const float z0 = fmaf(x[r][0], a.x, a.y), z1 = fmaf(x[r][1], a.z, a.w);
+            const float z2 = fmaf(x[r][2], b.x, b.y), z3 = fmaf(x[r][3], b.z, b.w);
+            log_phi[r][i] = fmaf(-z0, z0, fmaf(-z1, z1, fmaf(-z2, z2, fmaf(-z3, z3, sum))));
+            top[r] = fmaxf(top[r], log_phi[r][i]);
+        }
+    }
+}
+
+// The same where some numbers are missing; bits of `there` say which are not.
+template <int R>
+__device__ __forceinline__ void log_phi_with_holes(const LeafTable& table, const float (&x)[R][INPUTS], const u32 (&there)[R], float (&log_phi)[R][PARTS], float (&top)[R]) {
+    const int t = threadIdx.x & 3, quad = threadIdx.x & 28;
+    float one[R][INPUTS];
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int k = 0; k < INPUTS; k++) one[r][k] = there[r] >> (quad | k) & 1 ? 1.0f : 0.0f;
+#pragma unroll
+    for (int i = 0; i < PARTS; i++) {
+        const float4 a = table.pairs[t + 4 * i][0], b = table.pairs[t + 4 * i][1], n = table.norms[t + 4 * i];
+        const float start = table.sum[t + 4 * i] < -9e29f ? -1e30f : 0.0f;
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const float z0 = fmaf(x[r][0], a.x, a.y) * one[r][0], z1 = fmaf(x[r][1], a.z, a.w) * one[r][1];
+            const float z2 = fmaf(x[r][2], b.x, b.y) * one[r][2], z3 = fmaf(x[r][3], b.z, b.w) * one[r][3];
+            float sum = fmaf(one[r][0], n.x, fmaf(one[r][1], n.y, fmaf(one[r][2], n.z, fmaf(one[r][3], n.w, start))));
+            log_phi[r][i] = fmaf(-z0, z0, fmaf(-z1, z1, fmaf(-z2, z2, fmaf(-z3, z3, sum))));
+            top[r] = fmaxf(top[r], log_phi[r][i]);
+        }
+    }
+}
+
 // φ⁰ of R samples, rounded to TF32, from their raw numbers: PARTS components a lane. `top` gets log₂ of what φ⁰ was
 // divided by; returns bits of the samples that are observed. All lanes of a warp together.
 template <int R>
 __device__ __forceinline__ int leaf_activations(const LeafTable& table, const float (&raw)[R], u32 (&phi)[R][PARTS], float (&top)[R]) {
-    const int lane = threadIdx.x & 31, t = lane & 3, quad = lane & 28;
+    const int quad = threadIdx.x & 28;
     u32 there[R];
     bool full = true, none = true;
     const u32 real = table.real * 0x11111111u;
@@ -112,39 +154,8 @@ __device__ __forceinline__ int leaf_activations(const LeafTable& table, const fl
         seen |= (there[r] & real) >> quad & 15 ? 1 << r : 0;
         top[r] = -1e30f;
     }
-    if (full) {
-#pragma unroll
-        for (int i = 0; i < PARTS; i++) {
-            const float4 a = table.pairs[t + 4 * i][0], b = table.pairs[t + 4 * i][1];
-            const float sum = table.sum[t + 4 * i];
-#pragma unroll
-            for (int r = 0; r < R; r++) {
-                const float z0 = fmaf(x[r][0], a.x, a.y), z1 = fmaf(x[r][1], a.z, a.w);
-                const float z2 = fmaf(x[r][2], b.x, b.y), z3 = fmaf(x[r][3], b.z, b.w);
-                log_phi[r][i] = fmaf(-z0, z0, fmaf(-z1, z1, fmaf(-z2, z2, fmaf(-z3, z3, sum))));
-                top[r] = fmaxf(top[r], log_phi[r][i]);
-            }
-        }
-    } else {
-        float one[R][INPUTS];
-#pragma unroll
-        for (int r = 0; r < R; r++)
-#pragma unroll
-            for (int k = 0; k < INPUTS; k++) one[r][k] = there[r] >> (quad | k) & 1 ? 1.0f : 0.0f;
-#pragma unroll
-        for (int i = 0; i < PARTS; i++) {
-            const float4 a = table.pairs[t + 4 * i][0], b = table.pairs[t + 4 * i][1], n = table.norms[t + 4 * i];
-            const float start = table.sum[t + 4 * i] < -9e29f ? -1e30f : 0.0f;
-#pragma unroll
-            for (int r = 0; r < R; r++) {
-                const float z0 = fmaf(x[r][0], a.x, a.y) * one[r][0], z1 = fmaf(x[r][1], a.z, a.w) * one[r][1];
-                const float z2 = fmaf(x[r][2], b.x, b.y) * one[r][2], z3 = fmaf(x[r][3], b.z, b.w) * one[r][3];
-                float sum = fmaf(one[r][0], n.x, fmaf(one[r][1], n.y, fmaf(one[r][2], n.z, fmaf(one[r][3], n.w, start))));
-                log_phi[r][i] = fmaf(-z0, z0, fmaf(-z1, z1, fmaf(-z2, z2, fmaf(-z3, z3, sum))));
-                top[r] = fmaxf(top[r], log_phi[r][i]);
-            }
-        }
-    }
+    if (full) log_phi_whole<R>(table, x, log_phi, top);
+    else log_phi_with_holes<R>(table, x, there, log_phi, top);
 #pragma unroll
     for (int r = 0; r < R; r++) {
         top[r] = fmaxf(top[r], __shfl_xor_sync(~0u, top[r], 1));
@@ -153,6 +164,78 @@ __device__ __forceinline__ int leaf_activations(const LeafTable& table, const fl
         for (int i = 0; i < PARTS; i++) phi[r][i] = rounded(power_of_two(log_phi[r][i] - top[r]));
     }
     return seen;
+}
+
+// Bits of the samples that are observed and not dropped.
+template <int R> __device__ __forceinline__ int without_dropped(const Leaves& s, int position, int b0, int seen) {
+    const int g = (threadIdx.x & 31) >> 2;
+    if (s.layer.drop != 0 && seen != 0)
+#pragma unroll
+        for (int r = 0; r < R; r++)
+            if (s.layer.drop[(size_t)position * s.rows + b0 + 8 * r + g]) seen &= ~(1 << r);
+    return seen;
+}
+
+// Multiplies a window's products by ψ = W φ⁰ of one child, in AT pieces of eight channels at once; samples whose bit of
+// `seen` is not set stay as they are.
+template <int MF, int AT>
+__device__ __forceinline__ void multiply_child(const float* weights, const u32 (&phi)[2 * MF][PARTS], int seen, float (&prod)[MF][8][4]) {
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int part = 0; part < 8 / AT; part++) { // of the channels
+        float acc[MF][AT][4];
+#pragma unroll
+        for (int i = 0; i < MF; i++)
+#pragma unroll
+            for (int j = 0; j < AT; j++)
+#pragma unroll
+                for (int r = 0; r < 4; r++) acc[i][j][r] = 0.0f;
+        const float* w = weights + (8 * AT * part + (lane >> 4) * 8 + (lane & 7)) * W_LINE + (lane >> 3 & 1) * 4;
+#pragma unroll
+        for (int a = 0; a < 4; a++) {
+            u32 y[AT][2];
+#pragma unroll
+            for (int j = 0; j < AT; j += 2) {
+                u32 address = (u32)__cvta_generic_to_shared(w + 8 * j * W_LINE + 8 * a);
+                asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                             : "=r"(y[j][0]), "=r"(y[j][1]), "=r"(y[j + 1][0]), "=r"(y[j + 1][1]) : "r"(address));
+            }
+#pragma unroll
+            for (int i = 0; i < MF; i++) {
+                const u32 x[4] = {phi[2 * i][2 * a], phi[2 * i + 1][2 * a], phi[2 * i][2 * a + 1], phi[2 * i + 1][2 * a + 1]};
+#pragma unroll
+                for (int j = 0; j < AT; j++) mma(acc[i][j], x, y[j][0], y[j][1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < MF; i++)
+#pragma unroll
+            for (int j = 0; j < AT; j++)
+#pragma unroll
+                for (int r = 0; r < 4; r++)
+                    if (seen >> (2 * i + r / 2) & 1) prod[i][AT * part + j][r] *= acc[i][j][r];
+    }
+}
+
+// Writes φ of a window, with scales and bounds. Bits of samples: `any`, something is observed; `far`, the guard takes it.
+// A block that is alone with the window does not share its largest number.
+template <int MF>
+__device__ __forceinline__ void store_window(const First& s, int p, int b0, int c0, const float (&prod)[MF][8][4], const double (&scale)[2 * MF], int any, int far, bool alone) {
+    const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, rows = s.leaves.rows;
+#pragma unroll
+    for (int r = 0; r < 2 * MF; r++) {
+        const size_t row = (size_t)p * rows + b0 + 8 * r + g;
+        const float largest = store_products<8>(s.above, prod[r / 2], r % 2 * 2, row, c0 + 2 * t);
+        if (t > 0) continue;
+        const bool seen = (any >> r & 1) && (s.above.drop == 0 || s.above.drop[row] == 0);
+        if (alone) s.above.top[row] = seen ? __float_as_int(largest) : -1;
+        else if (seen) atomicMax(s.above.top + row, __float_as_int(largest));
+        if (c0 > 0) continue;
+        s.above.scale[row] = scale[r];
+        float2 lost = make_float2(far >> r & 1 ? __int_as_float(0x7f800000) : 2.0f * TINY, 0.0f); // of sums and the product
+        add_mixed(lost, 4.0f * TINY, 0.0f, *s.by); // of leaves
+        s.above.lost[row] = lost;
+    }
 }
 
 // Leaves, mixing and the product of a window; a warp has 16 · MF samples, and takes one child after another, and AT
@@ -201,11 +284,8 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
             }
             u32 phi[R][PARTS];
             float top[R];
-            int seen = leaf_activations<R>(tables[k], raw, phi, top);
-            if (s.leaves.layer.drop != 0 && seen != 0)
-#pragma unroll
-                for (int r = 0; r < R; r++)
-                    if (s.leaves.layer.drop[(size_t)tables[k].position * rows + b0 + 8 * r + g]) seen &= ~(1 << r);
+            const int observed = leaf_activations<R>(tables[k], raw, phi, top);
+            const int seen = without_dropped<R>(s.leaves, tables[k].position, b0, observed);
             if (__all_sync(~0u, seen == 0)) continue;
             any |= seen;
 #pragma unroll
@@ -214,66 +294,9 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
                 scale[r] += top[r] * LN2;
                 if (top[r] < FAR) far |= 1 << r;
             }
-#pragma unroll
-            for (int part = 0; part < 8 / AT; part++) { // of the channels
-                float acc[MF][AT][4];
-#pragma unroll
-                for (int i = 0; i < MF; i++)
-#pragma unroll
-                    for (int j = 0; j < AT; j++)
-#pragma unroll
-                        for (int r = 0; r < 4; r++) acc[i][j][r] = 0.0f;
-                const float* w = weights[k] + (8 * AT * part + (lane >> 4) * 8 + (lane & 7)) * W_LINE + (lane >> 3 & 1) * 4;
-#pragma unroll
-                for (int a = 0; a < 4; a++) {
-                    u32 y[AT][2];
-#pragma unroll
-                    for (int j = 0; j < AT; j += 2) {
-                        u32 address = (u32)__cvta_generic_to_shared(w + 8 * j * W_LINE + 8 * a);
-                        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                                     : "=r"(y[j][0]), "=r"(y[j][1]), "=r"(y[j + 1][0]), "=r"(y[j + 1][1]) : "r"(address));
-                    }
-#pragma unroll
-                    for (int i = 0; i < MF; i++) {
-                        const u32 x[4] = {phi[2 * i][2 * a], phi[2 * i + 1][2 * a], phi[2 * i][2 * a + 1], phi[2 * i + 1][2 * a + 1]};
-#pragma unroll
-                        for (int j = 0; j < AT; j++) mma(acc[i][j], x, y[j][0], y[j][1]);
-                    }
-                }
-#pragma unroll
-                for (int i = 0; i < MF; i++)
-#pragma unroll
-                    for (int j = 0; j < AT; j++)
-#pragma unroll
-                        for (int r = 0; r < 4; r++)
-                            if (seen >> (2 * i + r / 2) & 1) prod[i][AT * part + j][r] *= acc[i][j][r];
-            }
+            multiply_child<MF, AT>(weights[k], phi, seen, prod);
         }
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            const size_t row = (size_t)p * rows + b0 + 8 * r + g;
-            float largest = 0.0f;
-#pragma unroll
-            for (int j = 0; j < 8; j++) {
-                const int c = c0 + 8 * j + 2 * t;
-                float2 both = make_float2(prod[r / 2][j][r % 2 * 2], prod[r / 2][j][r % 2 * 2 + 1]);
-                if (c >= s.above.real) both.x = 0.0f;
-                if (c + 1 >= s.above.real) both.y = 0.0f;
-                largest = fmaxf(largest, fmaxf(both.x, both.y));
-                if (c < s.above.wide) *(float2*)(s.above.phi + row * s.above.wide + c) = make_float2(kept(both.x), kept(both.y));
-            }
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
-            if (t > 0) continue;
-            const bool seen = (any >> r & 1) && (s.above.drop == 0 || s.above.drop[row] == 0);
-            if (c_tiles == 1) s.above.top[row] = seen ? __float_as_int(largest) : -1;
-            else if (seen) atomicMax(s.above.top + row, __float_as_int(largest));
-            if (c0 > 0) continue;
-            s.above.scale[row] = scale[r];
-            float2 lost = make_float2(far >> r & 1 ? __int_as_float(0x7f800000) : 2.0f * TINY, 0.0f); // of sums and the product
-            add_mixed(lost, 4.0f * TINY, 0.0f, *s.by); // of leaves
-            s.above.lost[row] = lost;
-        }
+        store_window<MF>(s, p, b0, c0, prod, scale, any, far, c_tiles == 1);
     }
 }
 

@@ -1,4 +1,4 @@
-// The guard in training: samples that underflow may have spoilt, again, in f64 and log space (`reference.rs`).
+// The guard in training: samples that underflow may have spoilt, again, in f64 and log space (`log_space.rs`).
 //
 // A block takes the samples b = block, block + blocks, …; where none of them needs a recheck it ends at once. Its flows go
 // into counts of its own, which `update` adds in the order of the blocks, so that the same seed gives the same bits.

@@ -1,4 +1,4 @@
-// Leaves that learn: flows φ·dφ, their sums over samples, and the rule (`leaves.rs`, `optim.rs`).
+// Leaves that learn: flows φ·dφ, their sums over samples, and the rule (`leaf.rs`, `optimizer.rs`).
 
 struct Learn {
     Leaves leaves;        // dφ of its layer holds flows after `leaf_flow`

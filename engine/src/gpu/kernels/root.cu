@@ -73,7 +73,72 @@ __device__ void objective(const Root& s, int b, const double* score, int lane, S
     s.cost[b] = cost;
 }
 
-#define CLASSES 10
+#define CLASSES 10 // at once
+
+// ψ of classes from y0 on for sample b: Σ_a W[y,a] φ(a) over the tops of all trees. A warp.
+__device__ __forceinline__ void class_sums(const Root& s, int b, int y0, float (&sum)[CLASSES]) {
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int y = 0; y < CLASSES; y++) sum[y] = 0.0f;
+    for (int t = 0; t < s.trees; t++) {
+        const Layer& layer = s.tops[t];
+        const int top = layer.top[b];
+        const float by = s.trees == 1 ? inverse(top) : s.factor[(size_t)b * s.trees + t] * inverse(top);
+        const float *w = s.weights + (size_t)y0 * s.columns + s.left[t], *phi = layer.phi + (size_t)b * layer.wide;
+#pragma unroll 2
+        for (int a = 4 * lane; a < layer.wide; a += 128) {
+            float4 value = *(const float4*)(phi + a);
+            if (top < 0) value = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+            value = make_float4(a < layer.real ? value.x * by : 0.0f, a + 1 < layer.real ? value.y * by : 0.0f,
+                                a + 2 < layer.real ? value.z * by : 0.0f, a + 3 < layer.real ? value.w * by : 0.0f);
+#pragma unroll
+            for (int y = 0; y < CLASSES; y++) {
+                if (y0 + y >= s.classes) continue;
+                const float4 row = *(const float4*)(w + (size_t)y * s.columns + a);
+                sum[y] += row.x * value.x + row.y * value.y + (row.z * value.z + row.w * value.w);
+            }
+        }
+    }
+#pragma unroll
+    for (int y = 0; y < CLASSES; y++)
+        for (int step = 16; step > 0; step /= 2) sum[y] += __shfl_xor_sync(~0u, sum[y], step);
+}
+
+// dψ of the classes of sample b; zero where it is to be computed again. A warp.
+__device__ __forceinline__ void class_gradients(const Root& s, int b, const double* score, const float* psi, const float* doubt, float* dpsi, float lost, float relative, float largest) {
+    const int lane = threadIdx.x & 31;
+    double harm = 0.0;
+    auto note = [&](int y, float seed) {
+        dpsi[y] = psi[y] > TINY ? seed / psi[y] : 0.0f;
+        if (seed != 0.0f) harm += (double)fabsf(seed) * doubt[y];
+    };
+    if (s.seeds != 0) {
+        for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
+    } else {
+        objective(s, b, score, lane, note);
+        for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
+        harm += (relative + __fdividef(lost, largest)) / s.samples; // of the seeds themselves
+        const bool doubtful = !(harm <= 1e-3);
+        if (lane == 0) s.doubtful[b] = doubtful;
+        if (doubtful)
+            for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f; // computed again in log space
+    }
+}
+
+// dφ of the tops of all trees, for sample b. A warp.
+__device__ __forceinline__ void tops_down(const Root& s, int b, const float* dpsi) {
+    const int lane = threadIdx.x & 31;
+    for (int t = 0; t < s.trees; t++) {
+        const Layer& layer = s.tops[t];
+        const float by = s.factor[(size_t)b * s.trees + t];
+        for (int a = lane; a < layer.wide; a += 32) {
+            float sum = 0.0f;
+#pragma unroll 10
+            for (int y = 0; y < s.classes && a < layer.real; y++) sum += s.weights[(size_t)y * s.columns + s.left[t] + a] * dpsi[y];
+            layer.dphi[(size_t)b * layer.wide + a] = sum * by;
+        }
+    }
+}
 
 // Class scores; for training also the objective, dψ of the classes and dφ of the tops. A warp a sample.
 extern "C" __global__ void root(const __grid_constant__ Root s) {
@@ -106,30 +171,7 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
     float *psi = s.psi + (size_t)b * s.wide, *doubt = s.doubt + (size_t)b * s.classes;
     for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // this many at once
         float sum[CLASSES];
-#pragma unroll
-        for (int y = 0; y < CLASSES; y++) sum[y] = 0.0f;
-        for (int t = 0; t < s.trees; t++) {
-            const Layer& layer = s.tops[t];
-            const int top = layer.top[b];
-            const float by = s.trees == 1 ? inverse(top) : s.factor[(size_t)b * s.trees + t] * inverse(top);
-            const float *w = s.weights + (size_t)y0 * s.columns + s.left[t], *phi = layer.phi + (size_t)b * layer.wide;
-#pragma unroll 2
-            for (int a = 4 * lane; a < layer.wide; a += 128) {
-                float4 value = *(const float4*)(phi + a);
-                if (top < 0) value = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-                value = make_float4(a < layer.real ? value.x * by : 0.0f, a + 1 < layer.real ? value.y * by : 0.0f,
-                                    a + 2 < layer.real ? value.z * by : 0.0f, a + 3 < layer.real ? value.w * by : 0.0f);
-#pragma unroll
-                for (int y = 0; y < CLASSES; y++) {
-                    if (y0 + y >= s.classes) continue;
-                    const float4 row = *(const float4*)(w + (size_t)y * s.columns + a);
-                    sum[y] += row.x * value.x + row.y * value.y + (row.z * value.z + row.w * value.w);
-                }
-            }
-        }
-#pragma unroll
-        for (int y = 0; y < CLASSES; y++)
-            for (int step = 16; step > 0; step /= 2) sum[y] += __shfl_xor_sync(~0u, sum[y], step);
+        class_sums(s, b, y0, sum);
         float own = 0.0f; // a logarithm for each lane, not one after another
 #pragma unroll
         for (int y = 0; y < CLASSES; y++)
@@ -149,39 +191,50 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
     if (b >= s.samples) {
         for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
     } else {
-        double harm = 0.0;
-        auto note = [&](int y, float seed) {
-            dpsi[y] = psi[y] > TINY ? seed / psi[y] : 0.0f;
-            if (seed != 0.0f) harm += (double)fabsf(seed) * doubt[y];
-        };
-        if (s.seeds != 0) {
-            for (int y = lane; y < s.classes; y += 32) note(y, s.seeds[(size_t)b * s.classes + y]);
-        } else {
-            objective(s, b, score, lane, note);
-            for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
-            harm += (relative + __fdividef(lost, largest)) / s.samples; // of the seeds themselves
-            const bool doubtful = !(harm <= 1e-3);
-            if (lane == 0) s.doubtful[b] = doubtful;
-            if (doubtful)
-                for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f; // computed again in log space
-        }
+        class_gradients(s, b, score, psi, doubt, dpsi, lost, relative, largest);
         for (int y = s.classes + lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
     }
     __syncwarp();
-    for (int t = 0; t < s.trees; t++) {
-        const Layer& layer = s.tops[t];
-        const float by = s.factor[(size_t)b * s.trees + t];
-        for (int a = lane; a < layer.wide; a += 32) {
-            float sum = 0.0f;
-#pragma unroll 10
-            for (int y = 0; y < s.classes && a < layer.real; y++) sum += s.weights[(size_t)y * s.columns + s.left[t] + a] * dpsi[y];
-            layer.dphi[(size_t)b * layer.wide + a] = sum * by;
+    tops_down(s, b, dpsi);
+}
+
+// Adds log ψ of a class over the lane's share of the children, and what underflow may have taken of it; returns whether
+// something is observed.
+__device__ __forceinline__ bool class_product(const Layer& parts, int rows, int b, int y, bool out, double& sum, double& doubt) {
+    const double infinite = __longlong_as_double(0x7ff0000000000000ll);
+    bool seen = false;
+    for (int j0 = threadIdx.x & 31; j0 < parts.nodes && !out; j0 += 256) { // eight factors, none below 10⁻³⁸
+        double product = 1.0;
+        for (int j = j0; j < min(j0 + 256, parts.nodes); j += 32) {
+            const size_t row = (size_t)j * rows + b;
+            if (parts.top[row] < 0) continue;
+            const float factor = parts.phi[row * parts.wide + y];
+            product *= factor;
+            const float2 own = parts.lost[row];
+            doubt += factor > TINY ? (double)(own.y + own.x / factor) : infinite;
+            sum += parts.scale[row];
+            seen = true;
         }
+        sum += log(product);
+    }
+    return seen;
+}
+
+// dφ of the top's children, for sample b. A warp.
+__device__ __forceinline__ void children_down(const Root& s, const Layer& parts, int b, const float* seeds, bool still) {
+    const int lane = threadIdx.x & 31;
+    for (int i = lane; i < parts.nodes * parts.wide; i += 32) {
+        const int y = i % parts.wide;
+        const size_t row = (size_t)(i / parts.wide) * s.rows + b;
+        const int bits = parts.top[row];
+        const float factor = parts.phi[row * parts.wide + y];
+        const bool none = still || bits < 0 || y >= s.classes || !(factor > TINY);
+        parts.dphi[row * parts.wide + y] = none ? 0.0f : seeds[y] / (factor * inverse(bits));
     }
 }
 
 // The same where class rows are the identity: a class shares nothing with the others, so its product over the top's
-// children is taken alone, with a scale of its own (`root.rs`). tops[0] is the top, tops[1] has ψ of its children.
+// children is taken alone, with a scale of its own (`class_root.rs`). tops[0] is the top, tops[1] has ψ of its children.
 extern "C" __global__ void class_root(const __grid_constant__ Root s) {
     reset_least(s);
     const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
@@ -194,20 +247,7 @@ extern "C" __global__ void class_root(const __grid_constant__ Root s) {
     bool seen = false;
     for (int y = 0; y < s.classes; y++) {
         double sum = 0.0, doubt = 0.0;
-        for (int j0 = lane; j0 < parts.nodes && !out; j0 += 256) { // eight factors, none below 10⁻³⁸
-            double product = 1.0;
-            for (int j = j0; j < min(j0 + 256, parts.nodes); j += 32) {
-                const size_t row = (size_t)j * s.rows + b;
-                if (parts.top[row] < 0) continue;
-                const float factor = parts.phi[row * parts.wide + y];
-                product *= factor;
-                const float2 own = parts.lost[row];
-                doubt += factor > TINY ? (double)(own.y + own.x / factor) : infinite;
-                sum += parts.scale[row];
-                seen = true;
-            }
-            sum += log(product);
-        }
+        seen |= class_product(parts, s.rows, b, y, out, sum, doubt);
         for (int step = 16; step > 0; step /= 2) {
             sum += __shfl_xor_sync(~0u, sum, step);
             doubt += __shfl_xor_sync(~0u, doubt, step);
@@ -250,13 +290,6 @@ extern "C" __global__ void class_root(const __grid_constant__ Root s) {
         if (lane == 0) s.doubtful[b] = still;
     }
     __syncwarp();
-    for (int i = lane; i < parts.nodes * parts.wide; i += 32) {
-        const int y = i % parts.wide;
-        const size_t row = (size_t)(i / parts.wide) * s.rows + b;
-        const int bits = parts.top[row];
-        const float factor = parts.phi[row * parts.wide + y];
-        const bool none = still || out || bits < 0 || y >= s.classes || !(factor > TINY);
-        parts.dphi[row * parts.wide + y] = none ? 0.0f : seeds[y] / (factor * inverse(bits));
-    }
+    children_down(s, parts, b, seeds, still || out);
 }
 

@@ -19,7 +19,7 @@ struct Layer {
     float* dphi;    // (nodes, B, C): by φ after the division
     int* top;       // (nodes, B): bits of the largest φ; negative where the node is summed out
     double* scale;  // (nodes, B)
-    float2* lost;   // (nodes, B): what underflow may have taken, absolute and relative (`product.rs`)
+    float2* lost;   // (nodes, B): what underflow may have taken, absolute and relative (`scaled_rows.rs`)
     const u8* drop; // (nodes, B), or null: nodes that training sums out
     int nodes, real, wide; // wide: channels in a row, the real ones and zeros
 };

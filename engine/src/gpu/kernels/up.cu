@@ -30,36 +30,10 @@ __device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
     s.above.lost[(size_t)p * s.rows + b] = lost;
 }
 
-template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
-    const int group = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP, warp = thread / 32;
-    const int c_tiles = (s.above.wide + T::BN - 1) / T::BN, b_tiles = s.rows / T::BM;
-    const int c0 = blockIdx.x % c_tiles * T::BN, b0 = blockIdx.x / c_tiles % b_tiles * T::BM;
-    const int p = blockIdx.x / c_tiles / b_tiles;
-    const int m = warp % (T::BM / T::WM) * T::WM, n = warp / (T::BM / T::WM) * T::WN;
-    const int depth = s.below.wide, steps = (depth + T::BK - 1) / T::BK;
-    const int j = s.child[4 * p + group];
-    const int STAGE = (T::BM + T::BN) * T::LINE;
-    float acc[T::MF][T::NF][4];
-    clear<T>(acc);
-    // A group without a child goes through the steps as well, for the barriers' sake.
-    const float* phi = s.below.phi + ((size_t)max(j, 0) * s.rows + b0) * depth;
-    const float* w = s.weights + ((size_t)s.matrix[max(j, 0)] * s.above.real + c0) * depth;
-    float* stage = shared + group * min(steps, T::STAGES) * STAGE;
-    auto load = [&](int step) {
-        float* to = stage + step % T::STAGES * STAGE;
-        if (j >= 0 && step < steps) {
-            load_lines<T, T::BM>(to, phi, depth, T::BM, step * T::BK, depth, thread);
-            load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, s.above.real - c0, step * T::BK, depth, thread);
-        }
-        copies_end();
-    };
-#pragma unroll 1
-    for (int step = 0; step < T::STAGES - 1; step++) load(step);
-    // What is known of the children is read while the first copies are on their way.
-    const int4 all_four = *(const int4*)(s.child + 4 * p);
-    const int children[4] = {all_four.x, all_four.y, all_four.z, all_four.w};
+// Bits of the rows that this thread will write: the window is not summed out.
+template <class T> __device__ __forceinline__ int seen_rows(const Mix& s, const int (&children)[4], int p, int b0) {
     const int QUADS = T::BN / 4, ROUNDS = T::BM * QUADS / T::THREADS;
-    int seen = 0; // bits of the rows that this thread will write: the window is not summed out
+    int seen = 0;
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++) {
         const int b = b0 + (threadIdx.x + r * T::THREADS) / QUADS;
@@ -68,24 +42,12 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         for (int k = 0; k < 4; k++) any |= children[k] >= 0 && s.below.top[(size_t)children[k] * s.rows + b] >= 0;
         if (any && (s.above.drop == 0 || s.above.drop[(size_t)p * s.rows + b] == 0)) seen |= 1 << r;
     }
-    float factor[2 * T::MF]; // negative where a row of the child is 1
-#pragma unroll
-    for (int r = 0; r < 2 * T::MF; r++) {
-        const int top = j < 0 ? -1 : s.below.top[(size_t)j * s.rows + b0 + m + 8 * r + (threadIdx.x & 31) / 4];
-        factor[r] = top < 0 ? -1.0f : inverse(top);
-    }
-    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
-    for (int step = 0; step < steps; step++) {
-        copies_wait<T::STAGES - 2>();
-        group_sync<T>(group);
-        load(step + T::STAGES - 1);
-        const float* from = stage + step % T::STAGES * STAGE;
-        if (j >= 0) multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
-    }
-    copies_wait<0>();
-    __syncthreads();
-    put<T>(shared + group * T::BM * T::OUT, acc, m, n, [&](int r) { return factor[r]; });
-    __syncthreads();
+    return seen;
+}
+
+// φ of a window from ψ of its children, which lie in shared memory; and for each child the product of its siblings.
+template <class T> __device__ __forceinline__ void multiply_children(const Mix& s, const int (&children)[4], int p, int b0, int c0, int seen) {
+    const int QUADS = T::BN / 4, ROUNDS = T::BM * QUADS / T::THREADS;
 #pragma unroll 1
     for (int r = 0; r < ROUNDS; r++) {
         const int i = threadIdx.x + r * T::THREADS, row = i / QUADS, c = i % QUADS * 4, b = b0 + row;
@@ -116,6 +78,56 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
     }
 }
 
+template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
+    const int group = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP, warp = thread / 32;
+    const int c_tiles = (s.above.wide + T::BN - 1) / T::BN, b_tiles = s.rows / T::BM;
+    const int c0 = blockIdx.x % c_tiles * T::BN, b0 = blockIdx.x / c_tiles % b_tiles * T::BM;
+    const int p = blockIdx.x / c_tiles / b_tiles;
+    const int m = warp % (T::BM / T::WM) * T::WM, n = warp / (T::BM / T::WM) * T::WN;
+    const int depth = s.below.wide, steps = (depth + T::BK - 1) / T::BK;
+    const int j = s.child[4 * p + group];
+    const int STAGE = (T::BM + T::BN) * T::LINE;
+    float acc[T::MF][T::NF][4];
+    clear<T>(acc);
+    // A group without a child goes through the steps as well, for the barriers' sake.
+    const float* phi = s.below.phi + ((size_t)max(j, 0) * s.rows + b0) * depth;
+    const float* w = s.weights + ((size_t)s.matrix[max(j, 0)] * s.above.real + c0) * depth;
+    float* stage = shared + group * min(steps, T::STAGES) * STAGE;
+    auto load = [&](int step) {
+        float* to = stage + step % T::STAGES * STAGE;
+        if (j >= 0 && step < steps) {
+            load_lines<T, T::BM>(to, phi, depth, T::BM, step * T::BK, depth, thread);
+            load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, s.above.real - c0, step * T::BK, depth, thread);
+        }
+        copies_end();
+    };
+#pragma unroll 1
+    for (int step = 0; step < T::STAGES - 1; step++) load(step);
+    // What is known of the children is read while the first copies are on their way.
+    const int4 all_four = *(const int4*)(s.child + 4 * p);
+    const int children[4] = {all_four.x, all_four.y, all_four.z, all_four.w};
+    const int seen = seen_rows<T>(s, children, p, b0);
+    float factor[2 * T::MF]; // negative where a row of the child is 1
+#pragma unroll
+    for (int r = 0; r < 2 * T::MF; r++) {
+        const int top = j < 0 ? -1 : s.below.top[(size_t)j * s.rows + b0 + m + 8 * r + (threadIdx.x & 31) / 4];
+        factor[r] = top < 0 ? -1.0f : inverse(top);
+    }
+    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
+    for (int step = 0; step < steps; step++) {
+        copies_wait<T::STAGES - 2>();
+        group_sync<T>(group);
+        load(step + T::STAGES - 1);
+        const float* from = stage + step % T::STAGES * STAGE;
+        if (j >= 0) multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
+    }
+    copies_wait<0>();
+    __syncthreads();
+    put<T>(shared + group * T::BM * T::OUT, acc, m, n, [&](int r) { return factor[r]; });
+    __syncthreads();
+    multiply_children<T>(s, children, p, b0, c0, seen);
+}
+
 extern "C" __global__ void __launch_bounds__(128) mix_up_small(const __grid_constant__ Mix s) {
     mix_up<Shape<32, 32, 32, 32, 32, 3, 4>>(s);
 }
@@ -129,41 +141,81 @@ extern "C" __global__ void __launch_bounds__(512, 1) mix_up_huge(const __grid_co
     mix_up<Shape<128, 64, 32, 64, 32, 2, 4>>(s);
 }
 
-// The same where nothing goes down. A block takes tile after tile, and of each one child after another, in one stream of
-// copies, and multiplies in registers.
+// Writes N pieces of eight channels of one row of φ, two numbers a lane from channel c0 on; returns the row's largest.
+template <int N>
+__device__ __forceinline__ float store_products(const Layer& above, const float (&prod)[N][4], int half, size_t row, int c0) {
+    float largest = 0.0f;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const int c = c0 + 8 * j;
+        float2 both = make_float2(prod[j][half], prod[j][half + 1]);
+        if (c >= above.real) both.x = 0.0f;
+        if (c + 1 >= above.real) both.y = 0.0f;
+        largest = fmaxf(largest, fmaxf(both.x, both.y));
+        if (c < above.wide) *(float2*)(above.phi + row * above.wide + c) = make_float2(kept(both.x), kept(both.y));
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+    return fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+}
+
+// The copies of a block that takes tile after tile, and of each one child after another: what is copied next, from where
+// and to which stage.
+template <class T> struct ChildStream {
+    const Mix& s;
+    int depth, c_tiles, b_tiles, tiles;
+    int tile, child = 0, k = 0, stage = 0, left = 0;
+    const float *phi = 0, *w = 0;
+
+    __device__ __forceinline__ void aim() {
+        const int c0 = tile % c_tiles * T::BN, b0 = tile / c_tiles % b_tiles * T::BM;
+        const int j = s.child[4 * (tile / c_tiles / b_tiles) + child];
+        phi = s.below.phi + ((size_t)j * s.rows + b0) * depth;
+        w = s.weights + ((size_t)s.matrix[j] * s.above.real + c0) * depth;
+        left = s.above.real - c0;
+    }
+
+    __device__ __forceinline__ void load() {
+        if (tile < tiles) {
+            float* to = shared + stage * (T::BM + T::BN) * T::LINE;
+            load_lines<T, T::BM>(to, phi, depth, T::BM, k, depth, threadIdx.x);
+            load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, left, k, depth, threadIdx.x);
+            stage = stage + 1 == T::STAGES ? 0 : stage + 1;
+            k += T::BK;
+            if (k >= depth) {
+                k = 0, child++;
+                if (child == 4 || s.child[4 * (tile / c_tiles / b_tiles) + child] < 0) child = 0, tile += gridDim.x;
+                if (tile < tiles) aim();
+            }
+        }
+        copies_end();
+    }
+};
+
+// Multiplies products by ψ of one child where it is observed; returns bits of those rows.
+template <class T>
+__device__ __forceinline__ int multiply_observed(float (&prod)[T::MF][T::NF][4], const float (&acc)[T::MF][T::NF][4], const int (&top)[2 * T::MF]) {
+    int seen = 0;
+#pragma unroll
+    for (int r = 0; r < 2 * T::MF; r++) {
+        if (top[r] < 0) continue;
+        seen |= 1 << r;
+        const float by = inverse(top[r]);
+#pragma unroll
+        for (int j = 0; j < T::NF; j++) prod[r / 2][j][r % 2 * 2] *= acc[r / 2][j][r % 2 * 2] * by, prod[r / 2][j][r % 2 * 2 + 1] *= acc[r / 2][j][r % 2 * 2 + 1] * by;
+    }
+    return seen;
+}
+
+// Mixing up where nothing goes down: one stream of copies, and products in registers.
 template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, warp = threadIdx.x / 32;
     const int c_tiles = (s.above.wide + T::BN - 1) / T::BN, b_tiles = s.rows / T::BM, tiles = s.above.nodes * b_tiles * c_tiles;
     const int m = warp % (T::BM / T::WM) * T::WM, n = warp / (T::BM / T::WM) * T::WN;
     const int depth = s.below.wide, STAGE = (T::BM + T::BN) * T::LINE;
-    // What is copied next, from where and to which stage.
-    int tile_next = blockIdx.x, next = 0, k_next = 0, stage_next = 0, left = 0;
-    const float *phi = 0, *w = 0;
-    auto aim = [&]() {
-        const int c0 = tile_next % c_tiles * T::BN, b0 = tile_next / c_tiles % b_tiles * T::BM;
-        const int j = s.child[4 * (tile_next / c_tiles / b_tiles) + next];
-        phi = s.below.phi + ((size_t)j * s.rows + b0) * depth;
-        w = s.weights + ((size_t)s.matrix[j] * s.above.real + c0) * depth;
-        left = s.above.real - c0;
-    };
-    auto load = [&]() {
-        if (tile_next < tiles) {
-            float* to = shared + stage_next * STAGE;
-            load_lines<T, T::BM>(to, phi, depth, T::BM, k_next, depth, threadIdx.x);
-            load_lines<T, T::BN>(to + T::BM * T::LINE, w, depth, left, k_next, depth, threadIdx.x);
-            stage_next = stage_next + 1 == T::STAGES ? 0 : stage_next + 1;
-            k_next += T::BK;
-            if (k_next >= depth) {
-                k_next = 0, next++;
-                if (next == 4 || s.child[4 * (tile_next / c_tiles / b_tiles) + next] < 0) next = 0, tile_next += gridDim.x;
-                if (tile_next < tiles) aim();
-            }
-        }
-        copies_end();
-    };
-    aim();
+    ChildStream<T> stream = {s, depth, c_tiles, b_tiles, tiles, (int)blockIdx.x};
+    stream.aim();
 #pragma unroll
-    for (int i = 0; i < T::STAGES - 1; i++) load();
+    for (int i = 0; i < T::STAGES - 1; i++) stream.load();
     int stage = 0;
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int c0 = tile % c_tiles * T::BN, b0 = tile / c_tiles % b_tiles * T::BM, p = tile / c_tiles / b_tiles;
@@ -184,35 +236,17 @@ template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
             for (int k = 0; k < depth; k += T::BK) {
                 copies_wait<T::STAGES - 2>();
                 __syncthreads();
-                load();
+                stream.load();
                 const float* from = shared + stage * STAGE;
                 multiply<T, T::LINE, 1, T::LINE, 1, false>(acc, from + m * T::LINE, from + (T::BM + n) * T::LINE, 0);
                 stage = stage + 1 == T::STAGES ? 0 : stage + 1;
             }
-#pragma unroll
-            for (int r = 0; r < 2 * T::MF; r++) {
-                if (top[r] < 0) continue;
-                any |= 1 << r;
-                const float by = inverse(top[r]);
-#pragma unroll
-                for (int j = 0; j < T::NF; j++) prod[r / 2][j][r % 2 * 2] *= acc[r / 2][j][r % 2 * 2] * by, prod[r / 2][j][r % 2 * 2 + 1] *= acc[r / 2][j][r % 2 * 2 + 1] * by;
-            }
+            any |= multiply_observed<T>(prod, acc, top);
         }
 #pragma unroll
         for (int r = 0; r < 2 * T::MF; r++) {
             const size_t row = (size_t)p * s.rows + b0 + m + 8 * r + g;
-            float largest = 0.0f;
-#pragma unroll
-            for (int j = 0; j < T::NF; j++) {
-                const int c = c0 + n + 8 * j + 2 * t;
-                float2 both = make_float2(prod[r / 2][j][r % 2 * 2], prod[r / 2][j][r % 2 * 2 + 1]);
-                if (c >= s.above.real) both.x = 0.0f;
-                if (c + 1 >= s.above.real) both.y = 0.0f;
-                largest = fmaxf(largest, fmaxf(both.x, both.y));
-                if (c < s.above.wide) *(float2*)(s.above.phi + row * s.above.wide + c) = make_float2(kept(both.x), kept(both.y));
-            }
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
-            largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+            const float largest = store_products<T::NF>(s.above, prod[r / 2], r % 2 * 2, row, c0 + n + 2 * t);
             const bool seen = (any >> r & 1) && (s.above.drop == 0 || s.above.drop[row] == 0);
             if (t == 0 && seen) atomicMax(s.above.top + row, __float_as_int(largest));
         }

@@ -6,7 +6,7 @@ use crate::layers::weights::{Prepared, Weights};
 use crate::model::Model;
 use crate::training::data::Data;
 use crate::training::loss::Loss;
-use crate::training::optimizer::Moments;
+use crate::training::memory::Moments;
 use crate::training::settings::Settings;
 
 fn none<T>() -> Result<T> {

@@ -117,14 +117,10 @@ impl<'a> FlatTable<'a> {
     /// A list of tables.
     pub fn tables(&self, field: usize) -> Read<Vec<Self>> {
         let (start, count) = self.list(field, 4)?;
-        (0..count)
-            .map(|i| {
-                Ok(Self {
-                    bytes: self.bytes,
-                    at: follow(self.bytes, start + 4 * i)?,
-                })
-            })
-            .collect()
+        let bytes = self.bytes;
+        let table = |at| Self { bytes, at };
+        let places = (0..count).map(|i| follow(bytes, start + 4 * i));
+        places.map(|place| place.map(table)).collect()
     }
 
     /// A list of pairs of numbers of 64 bits.

@@ -65,10 +65,9 @@ fn kind_of(field: FlatTable<'_>, depth: usize, budget: &Budget) -> Read<Option<T
         return Ok(None);
     }
     let inside = || {
-        children
-            .iter()
-            .map(|&child| kind_of(child, depth + 1, budget))
-            .collect::<Read<Option<Vec<Type>>>>()
+        let kinds = children.iter();
+        let kinds = kinds.map(|&child| kind_of(child, depth + 1, budget));
+        kinds.collect::<Read<Option<Vec<Type>>>>()
     };
     let other = |buffers| Ok(inside()?.map(|inside| Type::Other { buffers, inside }));
     Ok(Some(match field.u8(2)? {

@@ -5,7 +5,7 @@ use crate::gpu::enabled::layout::mixing_of;
 use crate::layers::weights::Weights;
 use crate::training::gpu::enabled::gpu_training::GpuTraining;
 use crate::training::gpu::enabled::leaf_step::LeafStep;
-use crate::training::optimizer::Moments;
+use crate::training::memory::Moments;
 
 impl GpuTraining {
     /// Puts the rule's memory on the GPU.
@@ -68,15 +68,11 @@ impl GpuTraining {
             gpu.fetch(self.first)?,
             gpu.fetch(self.second)?,
         );
-        circuit
-            .places
-            .for_each(&circuit.structure, |at, which, m, c, a| {
-                each(
-                    which,
-                    mixing_of(weights, which).place(m, c, a),
-                    [w[at], first[at], second[at]],
-                );
-            });
+        let places = &circuit.places;
+        places.for_each(&circuit.structure, |at, which, m, c, a| {
+            let place = mixing_of(weights, which).place(m, c, a);
+            each(which, place, [w[at], first[at], second[at]]);
+        });
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::gpu::enabled::layout::padded_channels;
 use crate::gpu::enabled::leaf_buffers::LeafBuffers;
 use crate::layers::leaf::{Coordinate, Family};
 use crate::structure::Tree;
-use crate::training::optimizer::Moments;
+use crate::training::memory::Moments;
 use cudarc::driver::DeviceRepr;
 
 // SAFETY: plain numbers and addresses, the same fields in the same order as in the kernel.
