@@ -68,6 +68,7 @@ step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p su
 tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
 # With Parquet; not optimised, which builds twice as fast.
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-data --features parquet --lib parquet
+CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-fuzz --no-default-features --features parquet --test mutated parquet
 
 RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
 # The documents as a site; mdBook is built once, hardly optimised, which is faster, and kept beside the build outputs.

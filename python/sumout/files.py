@@ -21,11 +21,24 @@ def write_atomically(path: str | os.PathLike, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # on the disk before it gets its name
         os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~umask())
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+    sync_names(path.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Writes the names of a folder to the disk, so that a power cut does not undo a renaming."""
+    if os.name == "posix":  # elsewhere a folder cannot be opened
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def umask() -> int:

@@ -56,8 +56,10 @@ def checked_weights(sample_weight: Any, rows: int) -> np.ndarray:
         raise ValueError(
             f"sample_weight: expected one number for each of {rows} rows, got shape {weights.shape}"
         )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight: expected finite numbers from 0")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total) or (weights < 0).any():
+        raise ValueError("sample_weight: expected finite numbers from 0, with a finite sum")
     if not weights.any():
         raise ValueError(
             "sample_weight: expected at least one that is not zero, got all weights zero"

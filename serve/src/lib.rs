@@ -38,6 +38,9 @@ pub mod local;
 mod listening;
 #[cfg(feature = "server")]
 mod service;
+#[cfg(feature = "server")]
+#[doc(hidden)]
+pub mod internals;
 
 #[cfg(feature = "server")]
 pub use limits::Limits;

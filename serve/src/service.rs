@@ -37,35 +37,39 @@ pub struct ServeOptions {
     pub limits: Limits,
 }
 
-/// Serves until `stop` is true, and finishes what is under way. The first line on `out` says where.
-pub fn run(options: &ServeOptions, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
+/// Loads the models.
+pub fn app(options: &ServeOptions) -> Result<App> {
     let metrics: Arc<Metrics> = Arc::default();
-    let log = Arc::new(Log::new(options.log));
-    let registry = Arc::new(Registry::new(
+    let registry = Registry::new(
         &options.models,
         options.examples.clone(),
         options.limits,
         metrics.clone(),
-    )?);
+    )?;
+    let access = Access {
+        loopback: options.listen.ip().is_loopback(),
+        hosts: options.allow_host.clone(),
+        token: options.token.clone(),
+    };
+    Ok(App {
+        registry: Arc::new(registry),
+        access: Arc::new(access),
+        limits: options.limits,
+        metrics,
+        log: Arc::new(Log::new(options.log)),
+        streams: Arc::new(Semaphore::new(STREAMS)),
+        arrivals: Arc::default(),
+    })
+}
+
+/// Serves until `stop` is true, and finishes what is under way. The first line on `out` says where.
+pub fn run(options: &ServeOptions, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
+    let app = app(options)?;
+    let (registry, log) = (app.registry.clone(), app.log.clone());
     if options.reload {
         let (registry, log) = (registry.clone(), log.clone());
         std::thread::spawn(move || registry.watch(&log));
     }
-    let access = Arc::new(Access {
-        loopback: options.listen.ip().is_loopback(),
-        hosts: options.allow_host.clone(),
-        token: options.token.clone(),
-    });
-    let streams = Arc::new(Semaphore::new(STREAMS));
-    let app = App {
-        registry: registry.clone(),
-        access,
-        limits: options.limits,
-        metrics,
-        log: log.clone(),
-        streams,
-        arrivals: Arc::default(),
-    };
     let threads = std::thread::available_parallelism().map_or(2, |count| count.get().clamp(1, 4));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)

@@ -150,6 +150,13 @@ impl Encoder {
         !matches!(self.takes[column], Takes::Number | Takes::Date(_))
     }
 
+    /// Whether a column takes every finite number as it is: none is out of bounds, and none stands for a hole.
+    pub fn takes_any_number(&self, column: usize) -> bool {
+        let anything = ColumnRange::default();
+        let range = self.ranges.get(column).unwrap_or(&anything);
+        !self.is_discrete(column) && *range == anything && !self.missing.has_numbers()
+    }
+
     /// How many values a category has, named or not; none for a number.
     pub fn values(&self, column: usize) -> Option<usize> {
         match &self.takes[column] {

@@ -281,6 +281,8 @@ pub struct Wanted<'a> {
     pub na: &'a [String],
     /// Where the usual ones are not missing.
     pub no_default_na: &'a NoDefaultNa,
+    /// Columns are known by their places: one with nothing in it keeps its place.
+    pub by_place: bool,
 }
 
 /// What a table holds.
@@ -305,11 +307,17 @@ pub fn infer(file: &str, rows: &mut dyn Records, wanted: &Wanted<'_>) -> Result<
         found.classes = classes.map_err(|error| error.in_file(file).in_column(name))?;
         found.report(name, [seen.looks_like_a_word(), seen.looks_continuous()]);
     }
+    let is_full = |seen: &Seen| !any_rows || seen.cells() > 0;
     for (name, seen) in wanted.columns.iter().zip(&seen) {
-        let added = found.add(name, seen, wanted.categorical.contains(name), any_rows);
+        if !wanted.by_place && !is_full(seen) {
+            found.empty.push(name.to_owned());
+            continue;
+        }
+        let forced = wanted.categorical.contains(name) && is_full(seen);
+        let added = found.add(name, seen, forced);
         added.map_err(|error| error.in_file(file).in_column(name))?;
     }
-    if found.columns.is_empty() {
+    if !seen.iter().any(is_full) {
         let expected = "at least one column with something in it";
         return Err(Error::expected(ErrorKind::Empty, expected, "none").in_file(file));
     }
@@ -352,15 +360,11 @@ impl Found {
         self.findings.extend(findings);
     }
 
-    /// Adds a column, or says that it is empty.
-    fn add(&mut self, name: &str, seen: &Seen, forced: bool, any_rows: bool) -> Result<()> {
+    /// Adds a column.
+    fn add(&mut self, name: &str, seen: &Seen, forced: bool) -> Result<()> {
         if !forced {
             seen.check_notation()?;
             seen.check_mixture()?;
-        }
-        if any_rows && seen.cells() == 0 {
-            self.empty.push(name.to_owned());
-            return Ok(());
         }
         let date_style = seen.date_style().filter(|_| !forced);
         let kind = if let Some(style) = date_style {

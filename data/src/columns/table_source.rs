@@ -3,9 +3,9 @@
 use crate::columns::encode::encoded;
 use crate::columns::infer_columns::{Wanted, infer};
 use crate::columns::match_columns::{Chosen, split_names};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, read_error};
 use crate::files::encoding::decoded;
-use crate::files::source::{ByteReader, Origin};
+use crate::files::source::{ByteReader, Origin, changed};
 use crate::formats::csv::CsvRecords;
 use crate::formats::json_lines::{self, JsonRecords};
 use crate::formats::parquet::ParquetRecords;
@@ -78,6 +78,7 @@ impl TableSource {
     /// Finds out what the columns are. Reads the table twice: once for that, once for the numbers.
     pub fn rows(self, options: &ReadOptions) -> Result<RowStream> {
         let source = Self::new(self.origin.reopenable()?, self.format);
+        let before = source.origin.stamp();
         let file = source.name();
         let named = |error: Error| error.in_file(&file);
         let names = match source.records(options, &[])?.header() {
@@ -104,6 +105,10 @@ impl TableSource {
             categorical: &categorical,
             na: &options.na,
             no_default_na: &no_default_na,
+            by_place: names
+                .iter()
+                .zip(0..)
+                .all(|(name, i)| *name == format!("x{i}")),
         };
         let found = infer(&file, &mut *rows, &wanted)?;
         let empty = found.empty.iter();
@@ -112,6 +117,9 @@ impl TableSource {
             .extend(empty.map(|name| format!("{name} (nothing is in it)")));
         chosen.columns.retain(|name| !found.empty.contains(name));
         let mut rows = source.records(options, &names)?;
+        if source.origin.stamp() != before {
+            return Err(read_error(&file, changed()));
+        }
         rows.select(&chosen.names(), &[]);
         let layout = Layout {
             width: found.columns.len(),

@@ -93,9 +93,17 @@ impl Staged {
             .and_then(|()| fs::rename(beside, &self.target));
         renamed.map_err(|error| file_error("write", &self.target, error))?;
         unfinished_files::ended(beside);
+        keep_names(beside);
         self.beside = None;
         Ok(())
     }
+}
+
+/// Writes the names of a file's folder to the disk, so that after a power cut the new name is there before anything that
+/// happens later. Systems that cannot do so keep their own order.
+fn keep_names(file: &Path) {
+    let folder = file.parent().and_then(|folder| File::open(folder).ok());
+    let _ = folder.map(|folder| folder.sync_all());
 }
 
 /// A new name in the folder of the target; `path` is what the user called it.

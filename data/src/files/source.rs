@@ -5,10 +5,11 @@
 
 use crate::error::{Error, ErrorKind, Result, file_error, read_error};
 use flate2::read::MultiGzDecoder;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// One byte of a deflate stream stands for at most this many.
 pub const MAX_INFLATION: u64 = 1032;
@@ -68,6 +69,7 @@ impl Origin {
                 } else {
                     u64::MAX
                 };
+                let file = UnchangedFile::new(file).map_err(fails)?;
                 (Box::new(BufReader::with_capacity(1 << 16, file)), length)
             }
             Self::Memory { bytes, .. } => {
@@ -76,6 +78,15 @@ impl Origin {
             Self::Stdin => (Box::new(BufReader::new(io::stdin())), u64::MAX),
         };
         ByteReader::new(self.name(), reader, length)
+    }
+
+    /// Tells a file from a newer one of the same name.
+    pub fn stamp(&self) -> Stamp {
+        let about = match self {
+            Self::File(path) => std::fs::metadata(path).ok(),
+            _ => None,
+        };
+        about.map_or((None, 0), |about| stamp(&about))
     }
 
     /// The same bytes, but from where they can be read twice: a pipe is read into memory.
@@ -94,6 +105,45 @@ impl Origin {
                 })
             }
         }
+    }
+}
+
+/// When a file was written, and its length. Zero for what is not a file.
+pub type Stamp = (Option<SystemTime>, u64);
+
+fn stamp(about: &Metadata) -> Stamp {
+    if about.is_file() {
+        (about.modified().ok(), about.len())
+    } else {
+        (None, 0)
+    }
+}
+
+/// A file that has changed since its beginning was read.
+pub fn changed() -> io::Error {
+    io::Error::other("it changed while it was read; try again")
+}
+
+/// A file that is not to change while it is read: half of the old one and half of the new one is neither.
+struct UnchangedFile {
+    file: File,
+    before: Stamp,
+}
+
+impl UnchangedFile {
+    fn new(file: File) -> io::Result<Self> {
+        let before = stamp(&file.metadata()?);
+        Ok(Self { file, before })
+    }
+}
+
+impl Read for UnchangedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        if count == 0 && stamp(&self.file.metadata()?) != self.before {
+            return Err(changed());
+        }
+        Ok(count)
     }
 }
 

@@ -71,6 +71,11 @@ impl MissingTexts {
         }
     }
 
+    /// Whether some numbers are missing.
+    pub fn has_numbers(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
     /// The same cell, missing if it stands for a hole; `default_na` says whether words such as NA do.
     pub fn known<'a>(&self, cell: Cell<'a>, default_na: bool) -> Cell<'a> {
         let Cell::Text(text) = cell else {

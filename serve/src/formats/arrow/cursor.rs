@@ -52,7 +52,7 @@ impl Cursor<'_> {
 
     /// Puts the values of a column into their rows.
     pub fn put(&self, column: usize, to: &mut [f32]) -> Result<(), Problem> {
-        if let (Some(all), false) = (self.plain(), self.encoder.is_discrete(column)) {
+        if let (Some(all), true) = (self.plain(), self.encoder.takes_any_number(column)) {
             to.copy_from_slice(all);
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Cursor<'_> {
     /// Rows of lists, one for each row; `lists` has a bit for every one that is there.
     pub fn lists(&self, lists: &[u8], rows: usize) -> Result<Vec<f32>, Problem> {
         let width = self.encoder.width();
-        let numbers = (0..width).all(|column| !self.encoder.is_discrete(column));
+        let numbers = (0..width).all(|column| self.encoder.takes_any_number(column));
         if let (Some(all), true, true) = (self.plain(), lists.is_empty(), numbers) {
             return Ok(all.to_vec());
         }
@@ -101,7 +101,8 @@ impl Cursor<'_> {
             }
             (_, cell) => cell,
         };
-        let value = self.encoder.written_value(column, cell);
+        let known = self.encoder.known_beside_null(cell); // NA is a word
+        let value = self.encoder.value(column, known);
         Ok(value.map_err(|error| error.at(place))?)
     }
 }

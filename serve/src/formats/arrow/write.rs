@@ -168,10 +168,13 @@ fn message_to(to: &mut impl Write, head: Vec<u8>, body: &[u8]) -> io::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::encoder;
+    use crate::fixtures::{encoder, pets};
     use crate::formats::arrow::read::ArrowDecoder;
+    use crate::formats::text::Decode;
     use crate::formats::text::{tests::arrived, tests::rows};
+    use sumout_data::encode::Encoder;
     use sumout_data::layout::Absent;
+    use sumout_data::model_files::layout_of;
 
     fn stream() -> Vec<u8> {
         let names = |names: &[&str]| {
@@ -223,6 +226,38 @@ mod tests {
             read(&stream()).unwrap(),
             [1.5, 1., 1., 2., -9., -9., -9., 2., -2., 0., 0., 2.]
         );
+    }
+
+    /// A stream of ages and sexes, read for a model of pets that was trained with `--na`.
+    fn read_beside(na: &str, ages: [f32; 2], sexes: [&str; 2]) -> Result<Vec<f32>, String> {
+        let mut layout = layout_of(&pets());
+        layout.na = vec![na.to_owned()];
+        let encoder = Encoder::new(&layout).with_kinds(&pets().structure.row_kinds());
+        let fields = [
+            Field::new("age", FieldKind::Single),
+            Field::new("sex", FieldKind::Text),
+        ];
+        let mut bytes = Vec::new();
+        schema(&mut bytes, &fields).unwrap();
+        let row = |i: usize| vec![Value::Single(ages[i]), Value::Text(sexes[i])];
+        batch(&mut bytes, &fields, [row(0), row(1)].into_iter()).unwrap();
+        end(&mut bytes).unwrap();
+        let arrived = arrived(&bytes, 100_000);
+        let arrow = ArrowDecoder::new(arrived, &encoder, Absent::Missing, 5000);
+        let piece = arrow.and_then(|mut arrow| arrow.next(&encoder, 9));
+        piece
+            .map(|piece| piece.values)
+            .map_err(|problem| problem.message)
+    }
+
+    /// Arrow has nulls: NA is a word there. What `--na` names is missing, also in a column without a null.
+    #[test]
+    fn words_and_numbers_that_stand_for_holes() {
+        let error = read_beside("?", [1.0, 2.0], ["f", "NA"]).unwrap_err();
+        assert_eq!(error, "row 2, column 'sex': expected f, m, got 'NA'");
+        let read = read_beside("-999", [-999.0, 2.0], ["f", "-999"]).unwrap();
+        assert!(read[0].is_nan() && read[5].is_nan(), "{read:?}");
+        assert_eq!((read[1], read[4]), (0.0, 2.0));
     }
 
     /// A schema of one column: eight structs, each holding the next one a thousand times.

@@ -161,7 +161,9 @@ unsafe fn multiply_parts<const P: usize>(
     // Nothing but these lines uses tiles.
     unsafe {
         beside.cut::<P>(steps * LINES);
-        asm!("ldtilecfg [{}]", in(reg) &SHAPE, options(nostack, readonly));
+        asm!("ldtilecfg [{}]", in(reg) &SHAPE, out("tmm0") _, out("tmm1") _, out("tmm2") _,
+            out("tmm3") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack, readonly));
         for panel in 0..panels {
             let here = places.add(panel % 2 * panel_lines);
             beside.panel = panel + 1;
@@ -176,7 +178,8 @@ unsafe fn multiply_parts<const P: usize>(
             }
         }
         beside.put(2 * LINES);
-        asm!("tilerelease", options(nostack, nomem));
+        asm!("tilerelease", out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _, options(nostack, nomem));
     }
 }
 
@@ -207,6 +210,10 @@ unsafe fn multiply_block<const P: usize>(
             "tilezero tmm1",
             "tilezero tmm2",
             "tilezero tmm3",
+            out("tmm0") _,
+            out("tmm1") _,
+            out("tmm2") _,
+            out("tmm3") _,
             options(nostack, nomem)
         );
         for step in 0..steps {

@@ -15,7 +15,7 @@ pub(super) unsafe fn load_left((upper, lower): (*const Line, *const Line), part:
     unsafe {
         asm!("tileloadd tmm4, [{a} + {s}]", "tileloadd tmm5, [{b} + {s}]",
             a = in(reg) upper.add(part * LINES), b = in(reg) lower.add(part * LINES),
-            s = in(reg) 64usize, options(nostack, readonly));
+            s = in(reg) 64usize, out("tmm4") _, out("tmm5") _, options(nostack, readonly));
     }
 }
 
@@ -28,7 +28,8 @@ pub(super) unsafe fn load_right(right: *const Line, part: usize) {
     // SAFETY: by this function's contract.
     unsafe {
         asm!("tileloadd tmm6, [{b} + {s}]", "tileloadd tmm7, [{b} + {s} + 1024]",
-            b = in(reg) right.add(2 * part * LINES), s = in(reg) 64usize, options(nostack, readonly));
+            b = in(reg) right.add(2 * part * LINES), s = in(reg) 64usize,
+            out("tmm6") _, out("tmm7") _, options(nostack, readonly));
     }
 }
 
@@ -43,12 +44,16 @@ pub(super) unsafe fn multiply_tiles(both: bool) {
         asm!(
             "tdpbf16ps tmm0, tmm4, tmm6",
             "tdpbf16ps tmm1, tmm4, tmm7",
+            out("tmm0") _,
+            out("tmm1") _,
             options(nostack, nomem)
         );
         if both {
             asm!(
                 "tdpbf16ps tmm2, tmm5, tmm6",
                 "tdpbf16ps tmm3, tmm5, tmm7",
+                out("tmm2") _,
+                out("tmm3") _,
                 options(nostack, nomem)
             );
         }

@@ -1,0 +1,86 @@
+//! The engine against its reference: a structure, weights and rows are drawn from the bytes, and the two must agree.
+
+#[path = "../../engine/tests/random_models/mod.rs"]
+mod random_models;
+
+use random_models::Draw;
+use sumout::internals::{Activations, Keep, Prepared, UnderflowFallback};
+use sumout::reference::Reference;
+use sumout::{Model, Predictor};
+
+/// 1e-4 nats, or 1e-6 relative for large values.
+fn close(ours: f64, exact: f64) -> bool {
+    (ours - exact).abs() <= 1e-4_f64.max(1e-6 * exact.abs())
+}
+
+/// Eight bytes are a seed; the next choose how far weights spread, how much is missing and how far values reach.
+pub fn agreement(bytes: &[u8]) {
+    let at = |place: usize| bytes.get(place).copied().unwrap_or_default();
+    let seed = u64::from_le_bytes(std::array::from_fn(at));
+    let draw = &mut Draw::new(seed);
+    let spread = [0.5, 3.0, 30.0][usize::from(at(8)) % 3];
+    let missing = f64::from(at(9)) / 255.0;
+    let reach = [3.0, 1e3, 1e6][usize::from(at(10)) % 3];
+    let rows = 1 + usize::from(at(11)) % 70;
+    let model = random_models::model(spread, draw);
+    check_scores(&model, rows, (missing, reach), draw);
+    check_answers(model, rows, missing, draw);
+}
+
+/// log P(X|y) of rows of the frame, as the circuit has it and as the equations say.
+fn check_scores(model: &Model, rows: usize, (missing, reach): (f64, f32), draw: &mut Draw) {
+    let (structure, weights) = (&model.structure, &model.weights);
+    let batch = random_models::batch(structure, rows, missing, reach, draw);
+    let prepared = Prepared::new(weights);
+    let mut activations = Activations::new();
+    activations.forward(structure, &prepared, &batch, &[], Keep::Scores);
+    activations.recheck_scores(structure, weights, &UnderflowFallback::default(), &batch);
+    let reference = Reference::new(structure, weights);
+    for row in 0..rows {
+        let exact = reference.scores(batch.row(row));
+        let ours = &activations.log_likelihood()[row * structure.classes..][..structure.classes];
+        for (&ours, &exact) in ours.iter().zip(&exact) {
+            assert!(close(ours, exact), "row {row}: {ours} against {exact}");
+        }
+    }
+}
+
+/// Answers about rows of data: known values stay, probabilities are such, and all orders of asking agree.
+fn check_answers(model: Model, rows: usize, missing: f64, draw: &mut Draw) {
+    let kinds = model.structure.row_kinds();
+    let value = |kind: &sumout::Kind, draw: &mut Draw| match kind {
+        _ if draw.0.chance(missing) => f32::NAN,
+        sumout::Kind::Gaussian => draw.0.normal() as f32,
+        sumout::Kind::Bernoulli => draw.0.below(2) as f32,
+        sumout::Kind::Categorical(count) => draw.0.below(*count as usize) as f32,
+    };
+    let mut values = Vec::new();
+    for _ in 0..rows {
+        values.extend(kinds.iter().map(|kind| value(kind, draw)));
+    }
+    let mut predictor = Predictor::new(model).expect("a sound model");
+    let asked = sumout::Rows::new(&values, kinds.len()).expect("rows");
+    let posterior = predictor.posterior(asked).expect("a posterior");
+    let joint = predictor.log_joint(asked, &[(0, 0)]).expect("scores");
+    for row in 0..rows {
+        let log: f64 = sumout::internals::log_sum_exp(joint.row(row));
+        for (&p, &log_joint) in posterior.row(row).iter().zip(joint.row(row)) {
+            let tolerance = 1e-3 + 2e-6 * log_joint.abs();
+            assert!(
+                (p - (log_joint - log).exp()).abs() <= tolerance,
+                "row {row}"
+            );
+        }
+    }
+    let mode = predictor.impute_mode(asked, None).expect("a mode");
+    for (filled, &given) in mode.as_slice().iter().zip(&values) {
+        assert!(filled.is_finite() && (given.is_nan() || *filled == given));
+    }
+}
+
+/// Some seeds.
+pub fn seeds() -> Vec<Vec<u8>> {
+    (0..8u8)
+        .map(|i| [i, 1, 2, 3, 4, 5, 6, 7, i, 40 * i, i / 2, 9].to_vec())
+        .collect()
+}
