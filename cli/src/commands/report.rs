@@ -54,8 +54,9 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
         .choice()
         .predictor(model_files::load(&args.model)?)?;
     let model = predictor.model();
-    let usual = (CELLS / model.structure.width()).clamp(ROWS.0, ROWS.1);
-    let most = args.rows.map_or(usual, |rows| rows as usize);
+    let most = args
+        .rows
+        .map_or_else(|| usual_rows(model), |rows| rows as usize);
     let rows = args.input.open(model, Keep::Nothing)?;
     let sample = Sample::draw(rows, most, args.seed)?;
     if sample.rows() == 0 {
@@ -77,6 +78,14 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     model_files::save(&args.out, page.as_bytes())?;
     writeln!(out, "wrote {}  (open it in a browser)", args.out.display())?;
     Ok(())
+}
+
+/// Each column of a table is asked about on its own.
+fn usual_rows(model: &Model) -> usize {
+    match model.structure.frame {
+        Some(_) => ROWS.1,
+        None => (CELLS / model.structure.width()).clamp(ROWS.0, ROWS.1),
+    }
 }
 
 /// The page must not replace the model or the data, and its file must be one that can be written: better known before

@@ -278,3 +278,117 @@ fn order_table(told: &Information, predicts: Predicts, layout: &Layout) -> Strin
          <th>{left}</th>{accuracy}</tr></thead><tbody>\n{rows}</tbody></table></div>\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model_page::sample::Sample;
+    use crate::model_page::subject::entropy;
+    use sumout::recipes::Fit;
+    use sumout::{Kind, Predictor, Rows};
+
+    /// All rows of three columns of three categories.
+    fn all_rows() -> Sample {
+        let digit = |at: usize| [at / 9, at / 3 % 3, at % 3].map(|value| value as f32);
+        Sample {
+            layout: Layout::unnamed(3, None),
+            values: (0..27).flat_map(digit).collect(),
+            labels: vec![-1; 27],
+            numbers: (0..27).collect(),
+            total: 27,
+            digest: String::new(),
+        }
+    }
+
+    /// A model in which the class is the first column, or at times the second; and what its columns tell.
+    fn measured(predicts: Predicts, sample: &Sample) -> (Information, Predictor) {
+        let rows: Vec<[usize; 3]> = (0..270).map(|i| [i % 3, i / 3 % 3, i / 9 % 3]).collect();
+        let values: Vec<f32> = rows.iter().flatten().map(|&value| value as f32).collect();
+        let label = |(i, row): (usize, &[usize; 3])| row[usize::from(i % 5 == 0)];
+        let labels = rows.iter().enumerate().map(label);
+        let labels: Vec<Option<usize>> = match predicts {
+            Predicts::Class => labels.map(Some).collect(),
+            _ => vec![None; 270],
+        };
+        let fit = Fit::new()
+            .kinds(&[Kind::Categorical(3); 3])
+            .steps(60)
+            .trees(1);
+        let model = fit.run(Rows::new(&values, 3).unwrap(), &labels).unwrap();
+        let mut predictor = Predictor::new(model).unwrap();
+        let mut subject = Subject {
+            predictor: &mut predictor,
+            sample,
+            predicts,
+            tick: &mut || {},
+        };
+        (measure(&mut subject).unwrap(), predictor)
+    }
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-5, "{a} {b}");
+    }
+
+    /// Mean entropy of the class given some of the columns, from its definition.
+    fn left(predictor: &mut Predictor, sample: &Sample, known: &[usize]) -> f64 {
+        let rows = sample.without(|column| !known.contains(&column));
+        let rows = predictor.model().rows(&rows).unwrap();
+        let posterior = predictor.posterior(rows).unwrap();
+        posterior.iter().map(entropy).sum::<f64>() / 27.0
+    }
+
+    #[test]
+    fn information_is_what_the_entropy_loses() {
+        let sample = all_rows();
+        let (told, mut predictor) = measured(Predicts::Class, &sample);
+        close(told.at_first, left(&mut predictor, &sample, &[]));
+        let first = &told.columns[0];
+        assert_eq!(first.column, 0, "{told:?}");
+        assert!(first.alone > 0.1 && first.beyond > 0.1, "{told:?}");
+        for column in &told.columns {
+            let others: Vec<usize> = (0..3).filter(|&other| other != column.column).collect();
+            let known = left(&mut predictor, &sample, &[column.column]);
+            close(column.alone, told.at_first - known);
+            let (all, others) = ([0, 1, 2], &others[..]);
+            let gain = left(&mut predictor, &sample, others) - left(&mut predictor, &sample, &all);
+            close(column.beyond, gain);
+        }
+        assert!(told.columns.is_sorted_by(|a, b| a.alone >= b.alone));
+        assert_eq!(told.order[0].column, told.columns[0].column);
+        close(
+            told.order[2].uncertainty,
+            left(&mut predictor, &sample, &[0, 1, 2]),
+        );
+    }
+
+    #[test]
+    fn a_cell_has_a_distribution_given_the_others() {
+        for predicts in [Predicts::Class, Predicts::Nothing] {
+            let (told, _) = measured(predicts, &all_rows());
+            // Rows 0, 1 and 2 differ in the last column only, rows 0, 9 and 18 in the first.
+            close(
+                [2, 5, 8].iter().map(|&cell| told.cells[cell].exp()).sum(),
+                1.0,
+            );
+            close(
+                [0, 27, 54].iter().map(|&cell| told.cells[cell].exp()).sum(),
+                1.0,
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_cell_tells_nothing() {
+        let mut sample = all_rows();
+        sample
+            .values
+            .iter_mut()
+            .step_by(3)
+            .for_each(|x| *x = f32::NAN);
+        let (told, _) = measured(Predicts::Class, &sample);
+        let first = told.columns.iter().find(|told| told.column == 0).unwrap();
+        close(first.alone, 0.0);
+        close(first.beyond, 0.0);
+        assert!(told.cells[0].is_nan() && !told.cells[1].is_nan());
+    }
+}

@@ -26,7 +26,18 @@ pub fn head(
             thousands(sample.total)
         ),
     };
-    let missing = 100.0 * sample.holes() as f64 / sample.values.len().max(1) as f64;
+    let cell = if sample.layout.shape.is_some() {
+        "pixel"
+    } else {
+        "cell"
+    };
+    let missing = match sample.holes() {
+        0 => format!("no {cell} is missing"),
+        holes => {
+            let percent = 100.0 * holes as f64 / sample.values.len() as f64;
+            format!("{percent:.1} % of the {cell}s are missing")
+        }
+    };
     let warning = match run.trained_on_these {
         true => {
             "<p class=\"warning\">The model was trained on these rows. On other rows it will do worse.</p>\n"
@@ -40,8 +51,8 @@ pub fn head(
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>Sumout: {data}</title>\n\
          <style>\n{BASE}{REPORT}</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"eyebrow\">sumout report</p>\n\
          <h1>{data}</h1>\n\
-         <p class=\"lead\">The model <b>{file}</b> {what}. This page shows how it does on {rows} of <b>{data}</b>; {missing:.1} % of the \
-         cells are missing. What is missing is <em>summed out</em> of an exact probability, not filled in.</p>\n{warning}\
+         <p class=\"lead\">The model <b>{file}</b> {what}. This page shows how it does on {rows} of <b>{data}</b>; {missing}. What \
+         is missing is <em>summed out</em> of an exact probability, not filled in.</p>\n{warning}\
          <ul class=\"cards\">\n{cards}</ul>\n</header>\n"
     )
 }
