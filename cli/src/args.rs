@@ -1,8 +1,8 @@
 //! All arguments of the command line.
 
 use crate::commands::{
-    bench, completions, compress, demo, evaluate, explain, impute, inspect, man, predict, sample,
-    serve, train,
+    bench, completions, compress, demo, evaluate, explain, impute, inspect, man, predict, report,
+    sample, serve, train,
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -25,13 +25,14 @@ pub const FIRST_STEPS: &str = "\
 Sumout classifies, completes, samples and scores data with missing values, exactly.
 
 First steps, which need no files:
-  sumout demo --table     a small table with missing values: train, evaluate, predict, impute
+  sumout demo --table     a small table with missing values, from training to a report
   sumout demo             handwritten digits with missing pixels: a page to look at, in a minute
 
 With your own table:
   sumout train --data table.csv --target COLUMN --out model.sumout
   sumout predict model.sumout --data new.csv
   sumout impute model.sumout --data new.csv
+  sumout report model.sumout --data test.csv
   sumout serve model.sumout
 
 sumout --help lists all commands, sumout COMMAND --help says what one does.
@@ -44,6 +45,7 @@ pub enum Command {
     Demo(demo::Args),
     Train(Box<train::Args>),
     Evaluate(evaluate::Args),
+    Report(report::Args),
     Predict(predict::Args),
     Impute(impute::Args),
     Sample(sample::Args),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use sumout_cli::args::{Args, Command, Data, FIRST_STEPS};
 use sumout_cli::commands::{
     bench, completions, compress, data, demo, evaluate, explain, impute, inspect, man, predict,
-    sample, serve, train,
+    report, sample, serve, train,
 };
 use sumout_cli::demo::table::Step;
 use sumout_cli::terminal::progress::Patient;
@@ -69,6 +69,7 @@ fn run(args: &Args) -> Result<()> {
         },
         Command::Train(args) => train::run(args, &mut Patient(&mut out))?,
         Command::Evaluate(args) => evaluate::run(args, &mut out)?,
+        Command::Report(args) => report::run(args, &mut out)?,
         Command::Predict(args) => predict::run(args)?,
         Command::Impute(args) => impute::run(args)?,
         Command::Sample(args) => sample::run(args)?,

@@ -1,5 +1,8 @@
 //! The demo, in small: the same seed prints the same table, and the page is whole, self-contained and says the same.
 
+mod html;
+
+use html::unbalanced;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -15,37 +18,6 @@ fn demo(folder: &Path, args: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// The names of elements that are opened and never closed, or closed and never opened.
-fn unbalanced(html: &str) -> Vec<String> {
-    const VOID: [&str; 3] = ["meta", "img", "br"];
-    let mut open: Vec<String> = Vec::new();
-    let mut wrong = Vec::new();
-    for part in html.split('<').skip(1) {
-        let tag = part.split('>').next().unwrap();
-        assert!(
-            part.contains('>') && tag.matches('"').count() % 2 == 0,
-            "a tag that does not end: {tag}"
-        );
-        let name = tag
-            .trim_start_matches('/')
-            .split_whitespace()
-            .next()
-            .unwrap()
-            .trim_end_matches('/')
-            .to_owned();
-        if tag.starts_with('!') || tag.ends_with('/') || VOID.contains(&name.as_str()) {
-            continue;
-        }
-        if !tag.starts_with('/') {
-            open.push(name);
-        } else if open.pop().as_ref() != Some(&name) {
-            wrong.push(name);
-        }
-    }
-    wrong.extend(open);
-    wrong
 }
 
 #[test]

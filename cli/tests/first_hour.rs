@@ -19,7 +19,7 @@ fn the_program_alone_says_what_to_do_first() {
         assert_eq!(help.code, 0, "{step}");
         seen += 1;
     }
-    assert_eq!(seen, 6);
+    assert_eq!(seen, 7);
     assert!(run.stdout.lines().all(|line| line.len() <= 100));
 }
 
@@ -38,7 +38,7 @@ fn the_tour_of_a_table_can_be_repeated() {
         .iter()
         .filter_map(|line| line.split(' ').next())
         .collect();
-    assert_eq!(names, ["train", "evaluate", "predict", "impute"]);
+    assert_eq!(names, ["train", "evaluate", "predict", "impute", "report"]);
     let filled = folder.read("tour/filled.csv");
     assert_eq!(
         filled.lines().count(),

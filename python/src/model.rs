@@ -98,10 +98,18 @@ impl Model {
         )
     }
 
-    /// The bytes of a model file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.look(sumout::Model::to_bytes).map_err(exception)?;
-        Ok(PyBytes::new(py, &bytes))
+    /// The bytes of a model file; a note becomes a part of what the file says about the model.
+    #[pyo3(signature = (note = None))]
+    fn to_bytes<'py>(&self, py: Python<'py>, note: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = match note {
+            None => self.look(sumout::Model::to_bytes),
+            Some(note) => {
+                let mut model = self.look(Clone::clone);
+                model.about.training.set("note", note);
+                model.to_bytes()
+            }
+        };
+        Ok(PyBytes::new(py, &bytes.map_err(exception)?))
     }
 
     /// Pickled as a model file: nothing is executed when it is opened.
@@ -111,7 +119,7 @@ impl Model {
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((
             py.get_type::<Self>().getattr("from_bytes")?,
-            (self.to_bytes(py)?,),
+            (self.to_bytes(py, None)?,),
         ))
     }
 

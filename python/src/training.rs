@@ -99,6 +99,7 @@ pub fn go_on(
     let data = data(&values, &labels, &weights)?;
     let (mut model, pool, device) = (model.look(Clone::clone), pool(threads)?, ready(device)?);
     model.set_prior(&prior).map_err(exception)?;
+    model.about.training.remove("data"); // it has seen more since
     let changes: Value = parse(settings)?;
     let fit = Fit::new()
         .device(device, Precision::Tf32)

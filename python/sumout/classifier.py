@@ -56,8 +56,8 @@ class TMMClassifier(ClassifierMixin, TMM):
         Fill missing values; draw new rows.
     explain
         Show what a channel of a node represents.
-    save
-        Write a model file; `sumout.load` opens it.
+    save, card
+        Write a model file; `sumout.load` opens it. Say what the model was trained on.
 
     Examples
     --------

@@ -139,8 +139,8 @@ class TMMDensity(DensityMixin, Unlabelled):
         Fill missing values; draw new rows.
     explain
         Show what a channel of a node represents.
-    save
-        Write a model file; `sumout.load` opens it.
+    save, card
+        Write a model file; `sumout.load` opens it. Say what the model was trained on.
 
     Examples
     --------
@@ -247,8 +247,8 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
         Log-likelihood of every row, and of some cells given others.
     explain
         Show what a channel of a node represents.
-    save
-        Write a model file; `sumout.load` opens it as a TMMDensity.
+    save, card
+        Write a model file; `sumout.load` opens it as a TMMDensity. Say what the model was trained on.
 
     Examples
     --------

@@ -163,6 +163,7 @@ class TMM(Parameters):
         data = training_set(values, labels, weights, class_weights, self._threads())
         columns = self._model_columns()
         about = {"classes": class_names, **columns.about()}
+        about.setdefault("training", {})["data"] = data.digest()
         plan = self._given("components", "channels", "trees")
         names = getattr(self, "feature_names_in_", np.empty(0)).tolist()
         ranges = ranges_of(self.bounds, self.whole, names, columns.counts)
@@ -326,16 +327,35 @@ class TMM(Parameters):
 
     # Files.
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike, note: str | None = None) -> None:
         """Write a model file, which `sumout.load` and the command line open.
 
         Parameters
         ----------
         path : str or path-like
             A file that exists is replaced, whole or not at all.
+        note : str, default=None
+            What to write into the file about the model, such as who trained it, when and why.
+            `card` and `sumout inspect` show it.
         """
         check_is_fitted(self, "model_")
-        write_atomically(path, self.model_.to_bytes())
+        write_atomically(path, self.model_.to_bytes(note))
+
+    def card(self) -> dict[str, Any]:
+        """Say what the model was trained on, by what, and how good it was.
+
+        Returns
+        -------
+        dict
+            What is known of: `program`, `source` (the name of the data), `rows`, `columns`,
+            `target`, `data` (a SHA-256 of the rows), `validated` (figures of the validation rows
+            of `sumout train --validation`) and `note`.
+        """
+        check_is_fitted(self, "model_")
+        notes = json.loads(self.model_.about)["training"] or {}
+        known = {**notes, "columns": len(self.model_.categories)}
+        names = ("program", "source", "rows", "columns", "target", "data", "validated", "note")
+        return {name: known[name] for name in names if known.get(name) is not None}
 
     def _open(self, model: _engine.Model) -> Any:
         """Makes this the estimator of a model that was trained elsewhere."""

@@ -56,8 +56,8 @@ class TMMRegressor(RegressorMixin, TMM):
         Likelihoods of what is observed: log P(x_o), log P(x_q | x_o).
     explain
         Show what a channel of a node represents.
-    save
-        Write a model file; `sumout.load` opens it.
+    save, card
+        Write a model file; `sumout.load` opens it. Say what the model was trained on.
 
     Examples
     --------

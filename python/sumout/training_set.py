@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,13 @@ class TrainingSet(NamedTuple):
     labels: np.ndarray  # (n) int64, -1 is missing
     weights: np.ndarray  # (n) float32, their mean is 1; empty where all are 1
     class_counts: list[float]  # (classes), the weight of every class
+
+    def digest(self) -> str:
+        """SHA-256 of the rows, their labels and weights, to tell training sets apart."""
+        digest = hashlib.sha256()
+        for part in (self.values, self.labels, self.weights):
+            digest.update(np.ascontiguousarray(part))
+        return digest.hexdigest()
 
 
 def training_set(

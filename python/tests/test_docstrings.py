@@ -49,7 +49,10 @@ def test_attributes(estimator):
 def test_methods(estimator):
     for name, method in public_methods(estimator):
         parameters = [p for p in inspect.signature(method).parameters if p != "self"]
-        assert entries(inspect.getdoc(method), "Parameters") == parameters, name
+        text = inspect.getdoc(method)
+        documented = entries(text, "Parameters") if parameters else []
+        assert documented == parameters, name
+        assert "Returns\n-------" in text or name == "save", name
 
 
 @pytest.mark.parametrize("named", ESTIMATORS + [sumout])

@@ -11,19 +11,62 @@ const BINS: usize = 15;
 
 /// Rows whose most probable class has about the same probability.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bin {
-    rows: usize,
+pub struct Bin {
+    /// How many.
+    pub rows: usize,
     correct: usize,
     confidence: f64, // sum over the rows
+}
+
+impl Bin {
+    /// Mean probability of the predicted class.
+    pub fn confidence(&self) -> f64 {
+        self.confidence / self.rows.max(1) as f64
+    }
+
+    /// Share of the rows that are right.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.rows.max(1) as f64
+    }
+}
+
+/// How confident predictions were, and how often they were right.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Confidence {
+    bins: [Bin; BINS],
+}
+
+impl Confidence {
+    /// Counts a prediction that has this probability.
+    pub fn count(&mut self, confidence: f64, is_right: bool) {
+        let bin = ((confidence * BINS as f64) as usize).min(BINS - 1);
+        let bin = &mut self.bins[bin];
+        bin.rows += 1;
+        bin.correct += usize::from(is_right);
+        bin.confidence += confidence;
+    }
+
+    /// The bins that have rows, by confidence.
+    pub fn bins(&self) -> impl Iterator<Item = &Bin> {
+        self.bins.iter().filter(|bin| bin.rows > 0)
+    }
+
+    /// Expected difference between accuracy and confidence; none without rows.
+    pub fn error(&self) -> Option<f64> {
+        let rows: usize = self.bins.iter().map(|bin| bin.rows).sum();
+        let off = |bin: &Bin| (bin.correct as f64 - bin.confidence).abs();
+        (rows > 0).then(|| self.bins.iter().map(off).sum::<f64>() / rows as f64)
+    }
 }
 
 /// What was counted so far.
 #[derive(Clone, Debug)]
 pub struct Classification {
+    /// How confident it was.
+    pub confidence: Confidence,
     classes: usize,
     confusion: Vec<usize>, // (true class, predicted class)
     log_loss: f64,         // sum over the rows
-    bins: [Bin; BINS],
 }
 
 /// Figures of one class.
@@ -45,10 +88,10 @@ impl Classification {
     /// Nothing counted yet, of this many classes.
     pub fn new(classes: usize) -> Self {
         Self {
+            confidence: Confidence::default(),
             classes,
             confusion: vec![0; classes * classes],
             log_loss: 0.0,
-            bins: [Bin::default(); BINS],
         }
     }
 
@@ -56,12 +99,8 @@ impl Classification {
     pub fn count(&mut self, posterior: &[f64], predicted: usize, label: usize) {
         self.confusion[label * self.classes + predicted] += 1;
         self.log_loss -= posterior[label].max(f64::MIN_POSITIVE).ln();
-        let confidence = posterior[predicted];
-        let bin = ((confidence * BINS as f64) as usize).min(BINS - 1);
-        let bin = &mut self.bins[bin];
-        bin.rows += 1;
-        bin.correct += usize::from(predicted == label);
-        bin.confidence += confidence;
+        let is_right = predicted == label;
+        self.confidence.count(posterior[predicted], is_right);
     }
 
     /// Rows that were counted.
@@ -81,11 +120,10 @@ impl Classification {
         (rows > 0).then(|| self.log_loss / rows as f64)
     }
 
-    /// Expected difference between accuracy and confidence; none without rows.
-    pub fn calibration_error(&self) -> Option<f64> {
-        let rows = self.rows();
-        let off = |bin: &Bin| (bin.correct as f64 - bin.confidence).abs();
-        (rows > 0).then(|| self.bins.iter().map(off).sum::<f64>() / rows as f64)
+    /// Share of rows of the most frequent class: the accuracy of who always guesses it; none without rows.
+    pub fn most_frequent(&self) -> Option<f64> {
+        let rows = self.per_class().into_iter().map(|class| class.rows);
+        share(rows.max().unwrap_or(0), self.rows())
     }
 
     /// Rows of the class `label` that were predicted to be of the class `predicted`.
@@ -138,7 +176,7 @@ mod tests {
         let mut counted = Classification::new(3);
         assert_eq!((counted.rows(), counted.accuracy()), (0, None));
         assert_eq!(
-            (counted.log_loss(), counted.calibration_error()),
+            (counted.log_loss(), counted.confidence.error()),
             (None, None)
         );
         let rows: [([f64; 3], usize, usize); 4] = [
@@ -155,9 +193,14 @@ mod tests {
         close(counted.log_loss(), log_loss);
         // 0.9 is in bin 13 (1 of 2 right), 0.7 in bin 10, 1.0 in the last.
         close(
-            counted.calibration_error(),
+            counted.confidence.error(),
             ((1.8 - 1.0) + (1.0 - 0.7) + 0.0) / 4.0,
         );
+        close(counted.most_frequent(), 0.5);
+        let figures = |bin: &Bin| (bin.rows, bin.accuracy());
+        let bins: Vec<(usize, f64)> = counted.confidence.bins().map(figures).collect();
+        assert_eq!(bins, [(1, 1.0), (2, 0.5), (1, 1.0)]);
+        close(counted.confidence.bins().nth(1).map(Bin::confidence), 0.9);
         assert_eq!(counted.confusion(), [[2, 0, 0], [1, 1, 0], [0, 0, 0]]);
         let per_class = counted.per_class();
         close(per_class[0].precision, 2.0 / 3.0);

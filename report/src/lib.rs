@@ -1,9 +1,13 @@
-//! Pictures, charts and the page of the demo's report, and the baselines that it compares with.
+//! Pictures, charts, the page of the demo with its baselines, and the page of `sumout report`.
 //!
 //! Modules stand in the order in which they use each other.
 
 pub mod classification;
+pub mod number_errors;
+pub mod text;
 pub mod style;
+pub mod plot;
+pub mod curve;
 pub mod picture;
 pub mod baselines;
 pub mod accuracy;
@@ -12,3 +16,4 @@ pub mod gallery;
 pub mod neuron_states;
 pub mod readme_picture;
 pub mod page;
+pub mod model_page;

@@ -4,16 +4,34 @@
 /// Colours, type, cards and tables.
 pub const BASE: &str = include_str!("base.css");
 
-/// The colour of that name on light paper. It is read from the style while this is compiled; a name
+/// What the pages of the demo and of `sumout report` add to it.
+pub const REPORT: &str = include_str!("style.css");
+
+/// The colour of that name on light paper. In a constant it is read from the style while this is compiled; a name
 /// that is not there is an error of the compiler.
 pub(crate) const fn light(name: &str) -> [u8; 3] {
+    colour_at(first_colour(name))
+}
+
+/// The same on dark paper.
+pub(crate) const fn dark(name: &str) -> [u8; 3] {
+    let at = first_colour(name) + "ffffff".len();
+    assert!(stands_at(at, ", #"));
+    colour_at(at + ", #".len())
+}
+
+/// Where the light colour of a name stands; the dark one follows.
+const fn first_colour(name: &str) -> usize {
     let mut at = 0;
     while !stands_at(at, "--") || !stands_at(at + 2, name) {
         at += 1;
     }
     at += 2 + name.len();
     assert!(stands_at(at, ": light-dark(#"));
-    at += ": light-dark(#".len();
+    at + ": light-dark(#".len()
+}
+
+const fn colour_at(at: usize) -> [u8; 3] {
     [byte(at), byte(at + 2), byte(at + 4)]
 }
 
@@ -70,6 +88,7 @@ mod tests {
     #[test]
     fn colours_are_read_from_the_style() {
         assert_eq!(light("page"), [0xf6, 0xf4, 0xef]);
+        assert_eq!(dark("page"), [0x14, 0x17, 0x1b]);
         assert_ne!(light("ink"), light("model"));
     }
 

@@ -19,7 +19,7 @@ use sumout_report::{accuracy, gallery, page, readme_picture};
 ///
 /// Takes about a minute on two cores and needs no files. The same seed prints the same table, with
 /// any number of threads. With --table, a small table with missing values instead: the commands
-/// that train, evaluate, predict and impute are shown and run one after the other.
+/// that train, evaluate, predict, impute and report are shown and run one after the other.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The folder for report.html and model.sumout, or for the table and what is made from it

@@ -3,6 +3,7 @@
 use crate::terminal::user_error::{one_line, user_error};
 use anyhow::Result;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use sumout::Model;
@@ -11,9 +12,9 @@ use sumout::recipes::{PRESETS, preset};
 use sumout::structure::{Kind, Structure};
 use sumout_data::dates::text_of;
 use sumout_data::layout::{ColumnKind, some_of};
-use sumout_data::model_files::{self, layout_of};
+use sumout_data::model_files::{self, DATA, NOTE, SOURCE, TARGET, VALIDATED, layout_of};
 
-/// Show the structure of a model or of a preset, or list all presets
+/// Show what a model was trained on and its structure, or a preset, or all presets
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file or the name of a preset
@@ -50,6 +51,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
 
 fn model(model: &Model, out: &mut impl Write) -> Result<()> {
     let structure = &model.structure;
+    card(model, out)?;
     write!(out, "{}", structure.inspect())?;
     if structure.classes > 1 {
         writeln!(out, "\nclass and its prior")?;
@@ -75,6 +77,55 @@ fn model(model: &Model, out: &mut impl Write) -> Result<()> {
         print_json(&serde_json::to_value(&model.about.training)?, out)?;
     }
     Ok(())
+}
+
+/// Who trained the model on what, and how good it was: what its notes say of it.
+fn card(model: &Model, out: &mut impl Write) -> Result<()> {
+    let notes = &model.about.training;
+    let text = |name: &str| notes.get::<String>(name);
+    let trained = [
+        text(SOURCE).map(|source| one_line(&source)),
+        notes.get("rows").map(|rows: u64| format!("{rows} rows")),
+        Some(describe_width(model)),
+        text(DATA).map(|digest| format!("SHA-256 {}…", digest.get(..16).unwrap_or(&digest))),
+    ];
+    let trained: Vec<String> = trained.into_iter().flatten().collect();
+    let lines = [
+        ("program", text("program")),
+        ("trained on", Some(trained.join(", "))),
+        ("target", text(TARGET).map(|target| one_line(&target))),
+        (
+            "validation",
+            notes.get(VALIDATED).map(|of| describe_validation(&of)),
+        ),
+        ("note", text(NOTE).map(|note| one_line(&note))),
+    ];
+    for (name, words) in lines {
+        if let Some(words) = words.filter(|_| !notes.is_empty()) {
+            writeln!(out, "{name:<11} {words}")?;
+        }
+    }
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn describe_width(model: &Model) -> String {
+    match (model.structure.frame, model.structure.width()) {
+        (Some(f), _) => format!("images of {}×{}×{}", f.height, f.width, f.channels),
+        (None, 1) => "1 column".into(),
+        (None, width) => format!("{width} columns"),
+    }
+}
+
+/// The figures of the validation rows, four digits each.
+fn describe_validation(of: &BTreeMap<String, f64>) -> String {
+    let figures = of.iter().filter(|(name, _)| *name != "rows");
+    let figure = |(name, x): (&String, &f64)| format!("{} {x:.4}", name.replace('_', "-"));
+    let figures: Vec<String> = figures.map(figure).collect();
+    let rows = of.get("rows").copied().unwrap_or_default();
+    format!("{} on {rows} rows", figures.join(", "))
 }
 
 /// The columns of a table, and the order in which the tree joins them.

@@ -2,6 +2,7 @@
 
 pub mod train;
 pub mod evaluate;
+pub mod report;
 pub mod predict;
 pub mod impute;
 pub mod sample;

@@ -43,6 +43,7 @@ pub fn steps(folder: &Path, seed: u64) -> Vec<Step> {
         path("penguins.sumout"),
     );
     let (predictions, filled) = (path("predictions.csv"), path("filled.csv"));
+    let page = path("report.html");
     let seed = seed.to_string();
     let train = [
         "train", "--data", &data, "--target", "species", "--out", &model,
@@ -67,6 +68,10 @@ pub fn steps(folder: &Path, seed: u64) -> Vec<Step> {
         Step::Say("Fill the holes with what the rest of the row says:"),
         Step::Run(ask("impute", &filled)),
         Step::Show(filled.clone()),
+        Step::Say(
+            "A page about the model: what matters, what is surprising, what missing cells cost:",
+        ),
+        Step::Run(ask("report", &page)),
         Step::Say("To try the model in a browser: sumout serve, and the name of the model file."),
         Step::Say(
             "The same works with your own table: put in its name and the name of its target.",

@@ -33,6 +33,15 @@ pub const DATA: &str = "data";
 /// Where a model remembers the digest of the rows of which some were kept aside for validation.
 pub const SPLIT_FROM: &str = "split_from";
 
+/// Where a model remembers the name of the data that it was trained on.
+pub const SOURCE: &str = "source";
+
+/// Where a model remembers what its user wrote about it.
+pub const NOTE: &str = "note";
+
+/// Where a model remembers how good it was on the validation rows.
+pub const VALIDATED: &str = "validated";
+
 /// Reads a model file, or a checkpoint as the model that it holds.
 pub fn load(path: &Path) -> Result<Model> {
     let model = Model::from_bytes(&bytes(path)?);

@@ -1,6 +1,5 @@
 //! The page: plain HTML with its style and pictures inside. It loads nothing and runs nothing.
 
-mod text;
 mod overview;
 mod filled_digits;
 mod new_digits;

@@ -1,7 +1,7 @@
 //! What to type next, and how the page was made.
 
 use crate::page::Run;
-use crate::page::text::{escape, thousands};
+use crate::text::{escape, thousands};
 use sumout::Predictor;
 
 /// What to type next.

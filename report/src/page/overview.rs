@@ -3,10 +3,8 @@
 use crate::accuracy::{IID, Score};
 use crate::chart;
 use crate::page::Run;
-use crate::page::text::thousands;
-use crate::style::BASE;
-
-const STYLE: &str = include_str!("../style.css");
+use crate::style::{BASE, REPORT};
+use crate::text::thousands;
 
 /// The title, and the most important numbers.
 pub fn head(run: &Run<'_>, scores: &[Score]) -> String {
@@ -17,7 +15,7 @@ pub fn head(run: &Run<'_>, scores: &[Score]) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>Sumout: digits with holes</title>\n\
-         <style>\n{BASE}{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"eyebrow\">sumout demo</p>\n\
+         <style>\n{BASE}{REPORT}</style>\n</head>\n<body>\n<main>\n<header>\n<p class=\"eyebrow\">sumout demo</p>\n\
          <h1>Digits with holes</h1>\n\
          <p class=\"lead\">A deep mixture model was trained on {trained_on} handwritten digits, and tested on {tested} others with \
          missing pixels. In training, random pixels and regions were summed out. The model was never told which pixels would be \

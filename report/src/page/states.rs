@@ -1,8 +1,8 @@
 //! What neurons stand for.
 
 use crate::neuron_states::{NeuronState, NodeStates};
-use crate::page::text::percent;
 use crate::picture::Picture;
+use crate::text::percent;
 use anyhow::Result;
 
 /// All levels, the top one first.

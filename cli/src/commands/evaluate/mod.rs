@@ -2,6 +2,7 @@
 
 pub mod outcome;
 mod print;
+mod plot;
 mod numbers;
 
 use crate::options::device::DeviceArgs;
@@ -40,8 +41,9 @@ pub struct Args {
     input: Input,
     /// Values to make missing: clean (none), iid:0.9 (each value with this probability), rect:2x11
     /// (2 squares of 11×11 pixels), nonzero:50 (50 of the values that are not zero), stripes:4,
-    /// half, rows:0.5, blocks:4x0.9 (parts of images); can be given several times
-    #[arg(long, value_name = "WHAT", default_value = "clean")]
+    /// half, rows:0.5, blocks:4x0.9 (parts of images); can be given several times [default: clean;
+    /// with --plot, also iid from 0.1 to 0.9]
+    #[arg(long, value_name = "WHAT")]
     missing: Vec<Missing>,
     /// Sum the scores of all shifts of the image by up to this many pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
@@ -52,11 +54,26 @@ pub struct Args {
     /// Also print precision, recall and f1 of every class, and which classes are taken for which
     #[arg(long)]
     per_class: bool,
+    /// Also draw the accuracy, or the r2 of a model of numbers, against what is missing: a chart, whose
+    /// name ends in .svg
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Print JSON, with the figures of every class
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     device: DeviceArgs,
+}
+
+impl Args {
+    /// What is made missing.
+    fn kinds(&self) -> Vec<Missing> {
+        match &self.missing[..] {
+            [] if self.plot.is_some() => plot::kinds(),
+            [] => vec![Missing::None],
+            given => given.to_vec(),
+        }
+    }
 }
 
 /// A model of the ensemble, and its file.
@@ -77,6 +94,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     check_members(&members)?;
     check_missing(args, members[0].model())?;
     check_shifts(args, members[0].model())?;
+    plot::check(args, members[0].model())?;
     if let Some(column) = members[0].model().target() {
         check_alone(args, &members)?;
         let trained_on = trained_on(&members);
@@ -88,10 +106,11 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let names: Vec<String> = (0..model.structure.classes)
         .map(|class| model.class_name(class))
         .collect();
-    let trained_on = trained_on(&members);
+    let (trained_on, is_image) = (trained_on(&members), model.structure.frame.is_some());
     let Counted { tallies, digest } = count(args, members)?;
-    let kinds = args.missing.iter().zip(&tallies);
-    let outcomes: Vec<Outcome> = kinds.map(|(m, tally)| tally.outcome(m, &names)).collect();
+    let kinds = args.kinds();
+    let tallied = kinds.iter().zip(&tallies);
+    let outcomes: Vec<Outcome> = tallied.map(|(m, tally)| tally.outcome(m, &names)).collect();
     if outcomes[0].n == 0 {
         let data = &args.input.data;
         return Err(user_error(format!(
@@ -100,6 +119,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     }
     tallies[0].far.warn();
     warn_of_training_rows(&trained_on, &digest);
+    plot::accuracies(args, is_image, &kinds, &outcomes)?;
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&outcomes)?)?;
         return Ok(());
@@ -158,7 +178,7 @@ fn check_alone(args: &Args, members: &[Member<'_>]) -> Result<()> {
 
 /// Squares and stripes need an image that is large enough.
 fn check_missing(args: &Args, model: &Model) -> Result<()> {
-    for missing in &args.missing {
+    for missing in args.kinds() {
         if missing.is_for_images() && model.structure.frame.is_none() {
             return Err(user_error(format!(
                 "--missing {missing}: expected a model of images, got one of a table"
@@ -206,14 +226,15 @@ fn count(args: &Args, members: Vec<Member<'_>>) -> Result<Counted> {
     let model = members[0].model();
     let (grid, width) = (grid_of(model), model.structure.width());
     let shifts = shifts(args.shifts);
-    let mut tallies = vec![Tally::new(model.structure.classes); args.missing.len()];
+    let kinds = args.kinds();
+    let mut tallies = vec![Tally::new(model.structure.classes); kinds.len()];
     let mut digest = DataDigest::default();
     let chunks = args.input.open(model, Keep::Nothing)?.read_ahead();
     let mut ensemble = Ensemble::new(members.into_iter().map(|m| m.predictor).collect())?;
     for chunk in chunks {
         let chunk = chunk?;
         digest.add(&chunk.values, chunk.labels.as_deref());
-        for (missing, tally) in args.missing.iter().zip(&mut tallies) {
+        for (missing, tally) in kinds.iter().zip(&mut tallies) {
             let mut rows = chunk.values.clone();
             missing.apply(&grid, &mut rows, chunk.first, args.seed)?;
             tally.count(&chunk, &ensemble.score(Rows::new(&rows, width)?, &shifts)?);

@@ -30,6 +30,14 @@ pub struct Outcome {
     pub confusion: Vec<Vec<usize>>,
 }
 
+impl Outcome {
+    /// The accuracy of who always guesses the most frequent class; none without labels.
+    pub fn most_frequent(&self) -> Option<f64> {
+        let largest = self.classes.iter().map(|class| class.rows).max()?;
+        Some(largest as f64 / self.labelled as f64)
+    }
+}
+
 /// The figures of one class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassOutcome {
@@ -102,7 +110,7 @@ impl Tally {
             labelled,
             accuracy: counted.accuracy(),
             log_loss: counted.log_loss(),
-            calibration_error: counted.calibration_error(),
+            calibration_error: counted.confidence.error(),
             log_likelihood: self.log_likelihood / self.rows as f64,
             classes: classes.collect(),
             confusion: if labelled > 0 {

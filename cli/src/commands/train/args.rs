@@ -47,6 +47,10 @@ pub struct Args {
     /// share of the rows to use for validation, such as 0.1
     #[arg(long, value_name = "DATA")]
     pub(super) validation: Option<String>,
+    /// What to write into the model file about the model, such as who trained it, when and why:
+    /// `sumout inspect` prints it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) note: Option<String>,
     /// Where to write the model
     #[arg(long, value_name = "FILE")]
     pub(super) out: PathBuf,
@@ -58,7 +62,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = crate::options::memory::bytes)]
     pub(super) memory: Option<u64>,
     /// Continue from this checkpoint; the model is the same as without the stop, to the last bit
-    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "bounds", "whole", "ignore", "prior", "class_weight"])]
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with_all = ["seed", "steps", "batch", "trees", "categorical", "bounds", "whole", "ignore", "prior", "class_weight", "note"])]
     pub(super) resume: Option<PathBuf>,
     /// Steps between checkpoints, which are at most a minute apart; with 0, there is one only on
     /// Ctrl-C [default: 1000, and at most one in ten seconds]

@@ -6,6 +6,7 @@ mod class_numbers;
 mod number_target;
 mod ranges;
 mod resume_command;
+mod card;
 mod start;
 mod resume;
 mod steps;
@@ -39,6 +40,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
             taught(args, model, &data, out)?
         }
     };
+    card::finish(&mut model, data.validation.as_ref())?;
     model.about.training.remove(VALIDATION_FROM);
     model.about.training.remove(SAMPLED);
     model_files::save(&args.out, &model.to_bytes()?)?;

@@ -1,6 +1,7 @@
 //! A new run: read the data, choose a model, describe both.
 
 use crate::commands::train::args::Args;
+use crate::commands::train::card;
 use crate::commands::train::class_numbers;
 use crate::commands::train::number_target;
 use crate::commands::train::ranges;
@@ -66,6 +67,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     }
     let mut about = table_checks::names(&data.table);
     about.training = notes(&data);
+    card::begin(args, &mut about.training);
     if data.spool.is_some() {
         about.training.set(SAMPLED, true);
     }
