@@ -70,12 +70,6 @@ tests cargo test --release --locked -p sumout --features cuda --test devices_agr
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-data --features parquet --lib parquet
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-fuzz --no-default-features --features parquet --test mutated parquet
 
-RUSTDOCFLAGS="-D warnings" step cargo doc --release --workspace --no-deps --locked
-# The documents as a site; mdBook is built once, hardly optimised, which is faster, and kept beside the build outputs.
-tools="$CARGO_TARGET_DIR/tools"
-mdbook="$tools/bin/mdbook"
-[ -x "$mdbook" ] || CARGO_PROFILE_RELEASE_OPT_LEVEL=1 step cargo install --quiet mdbook@0.5.4 --locked --no-default-features --features search --root "$tools" --target-dir "$tools/target"
-step "$mdbook" build docs --dest-dir "$work/book"
 # What would be published: packages hold all that they need, and their descriptions are whole.
 step cargo publish --quiet --workspace --dry-run --no-verify --locked --allow-dirty
 
@@ -86,6 +80,7 @@ scripts "$work/serve/bin/python" serve/web/test/api.py
 scripts "$work/serve/bin/python" serve/web/test/page.py
 
 # The engine in the browser: the page without a service, beside the native service.
+tools="$CARGO_TARGET_DIR/tools" # built once and kept beside the build outputs
 bindgen=$(sed -n 's/^wasm-bindgen = "=\([0-9.]*\)".*/\1/p' web/Cargo.toml)
 "$tools/bin/wasm-bindgen" --version 2>/dev/null | grep -qF "$bindgen" ||
   CARGO_PROFILE_RELEASE_OPT_LEVEL=1 step cargo install --quiet --force "wasm-bindgen-cli@$bindgen" --no-default-features --bin wasm-bindgen --root "$tools" --target-dir "$tools/target"
@@ -100,8 +95,11 @@ PATH="$work/build/bin:$PATH" step maturin build --quiet --release --zig --locked
 # Dask and Spark are among what its tests need.
 need java openjdk-17-jre-headless
 environment python
-PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test]"
+PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test,site]"
 tests "$work/python/bin/python" -m pytest --quiet --durations=8 -p no:cacheprovider python/tests
+
+# The site: the documentation of the crates without a warning, all notebooks, all links.
+PYTHON="$work/python/bin/python" WEB="$work/web/site" RUSTDOCFLAGS="-D warnings" step docs/build.sh "$work/site"
 
 # The paper's rivals, a few steps each. PyTorch's wheel of this name is large (3 GB with what it needs), so its
 # environment lives beside the build outputs; a pip that is set up for PyTorch's CPU wheels takes those instead.
