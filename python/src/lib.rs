@@ -1,12 +1,12 @@
 //! Thin glue: arrays in, arrays out, errors as Python's exceptions. Everything scikit-learn is in `sumout/*.py`.
 
+mod threads;
 mod device;
+mod rows;
 mod model;
 mod numbers;
-mod rounds;
-mod rows;
-mod threads;
 mod training;
+mod rounds;
 
 use pyo3::exceptions::{PyFloatingPointError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
