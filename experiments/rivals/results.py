@@ -22,7 +22,8 @@ def arguments(description):
     """The options that all scripts share."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("names", nargs="*", help="plans; default: all of this method")
-    parser.add_argument("--data", help="folder with the four files of MNIST; default: where `sumout data get` puts them")
+    parser.add_argument("--data", help="folder with the four files of MNIST; default: where `sumout data get` puts them. "
+                        "For other sets, the folder that `experiments prepare` wrote")  # fmt: skip
     parser.add_argument("--plans", type=Path, default=HERE.parent / "plans")
     parser.add_argument("--results", type=Path, default=HERE.parent / "results")
     parser.add_argument("--work", type=Path, help="folder for trained nets and unfinished work; default: the results")
@@ -71,9 +72,8 @@ class Experiment:
         self.name, self.plan = name, plan
         self.options, self.columns = plan.setdefault("options", {}), plan["columns"]
         self.seeds = args.seeds or plan["seeds"]
-        self.path, self.data = args.results / f"{name}.json", data
-        self.test = data.test.first(plan["test"])
-        self.machine = machine(args.device)
+        self.path, self.machine = args.results / f"{name}.json", machine(args.device)
+        self.use(data)
         self.record = {
             "name": name,
             "title": plan["title"],
@@ -90,12 +90,16 @@ class Experiment:
             if old["plan"] == plan and old["data"] == data.checksum:
                 self.record |= {"runs": old["runs"], "settings": old["settings"]}
 
+    def use(self, data):
+        """What trains and what tests; in some sets it depends on the seed."""
+        self.data, self.test = data, data.test.first(self.plan["test"])
+
     def has(self, seed, row=""):
         return any(run["seed"] == seed and run["row"] == row for run in self.record["runs"])
 
     def masks(self, column, seed):
-        """The holes of a column in the test images: (n, 784), bool."""
-        mask = holes.test_masks(column, range(len(self.test.labels)), seed)
+        """The holes of a column in the test images: (n, numbers of an image), bool."""
+        mask = holes.test_masks(column, range(len(self.test.labels)), seed, *self.data.shape)
         return torch.from_numpy(mask).to(self.test.pixels.device)
 
     def accuracy(self, answers):
@@ -132,11 +136,13 @@ class Experiment:
         beside.replace(self.path)
 
 
-def experiments(method, args, data):
-    """The plans of a method, or those of them that were named."""
+def experiments(method, args, data, of_set=None):
+    """The plans of a method, or those of them that were named; of one data set, if a method has several."""
     found = []
     for path in sorted(args.plans.glob("*.toml")):
-        if tomllib.loads(path.read_text())["method"] == method and (path.stem in args.names or not args.names):
+        plan = tomllib.loads(path.read_text())
+        is_wanted = path.stem in args.names or (not args.names and of_set in (None, plan.get("set")))
+        if plan["method"] == method and is_wanted:
             found.append(Experiment(path.stem, method, args, data))
     if not found:
         raise SystemExit(f"expected plans with method = {method!r} in {args.plans}, got {args.names or 'none'}")

@@ -1,6 +1,9 @@
 //! The methods that are compared, one file each: they train, test, and add runs to the result file.
 
 pub mod knn;
+mod votes;
+mod training;
+mod few_labels;
 pub mod tmm;
 pub mod robust_lp;
 pub mod digit_pairs;
