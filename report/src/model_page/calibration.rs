@@ -181,11 +181,9 @@ pub fn section(promises: &[Promises], predicts: Predicts, error: Option<f64>) ->
         }
     };
     let chart = plot(promises).svg();
-    let error = error.map_or(String::new(), |error| {
-        let error = 100.0 * error;
-        format!(
-            " With the cells as they are, the expected difference is {error:.1} percentage points."
-        )
+    let points = error.map(|error| format!("{:.1} percentage points", 100.0 * error));
+    let error = points.map_or(String::new(), |points| {
+        format!(" With the cells as they are, the expected difference is {points}.")
     });
     format!(
         "<section class=\"card\">\n<h2>Do probabilities mean what they say?</h2>\n<div class=\"two\">\n<figure>\n{chart}</figure>\n\

@@ -87,13 +87,10 @@ fn target(name: Option<&str>) -> String {
 fn cards(predicts: Predicts, figures: &[HoleFigures]) -> String {
     let (clean, half) = (&figures[0], &figures[HALF]);
     let percent = |share: f64| format!("{:.1}<small> %</small>", 100.0 * share);
+    let card = |share: f64, words: &str| (percent(share), words.to_owned());
     let filled = |share: Option<f64>, words: &str| {
-        share.map(|share| {
-            (
-                percent(share.max(0.0)),
-                format!("{words}, with a tenth of the cells hidden"),
-            )
-        })
+        let words = format!("{words}, with a tenth of the cells hidden");
+        share.map(|share| card(share.max(0.0), &words))
     };
     let of_numbers = filled(
         figures[1].filled.numbers,
@@ -108,22 +105,17 @@ fn cards(predicts: Predicts, figures: &[HoleFigures]) -> String {
             clean
                 .classes
                 .accuracy()
-                .map(|share| (percent(share), "of the rows have the right class".into())),
-            half.classes.accuracy().map(|share| {
-                (
-                    percent(share),
-                    "still have it with half of the known cells hidden".into(),
-                )
-            }),
+                .map(|share| card(share, "of the rows have the right class")),
+            half.classes
+                .accuracy()
+                .map(|share| card(share, "still have it with half of the known cells hidden")),
             of_numbers.or(of_categories),
         ],
         Predicts::Number(_) => vec![
-            clean.numbers.r2().map(|share| {
-                (
-                    percent(share),
-                    "of the variance of the target is explained (r2)".into(),
-                )
-            }),
+            clean
+                .numbers
+                .r2()
+                .map(|share| card(share, "of the variance of the target is explained (r2)")),
             Some((
                 four_digits(clean.numbers.rmse()),
                 format!(
