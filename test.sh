@@ -76,6 +76,19 @@ step cargo publish --quiet --workspace --dry-run --no-verify --locked --allow-di
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
 need chromedriver chromium chromium-driver
 environment serve pyarrow==26.0.1 schemathesis==4.32.5
+
+# The environment of the rivals is made beside all that follows. PyTorch's wheel of this name is large (3 GB with what it
+# needs), so it lives beside the build outputs; a pip that is set up for PyTorch's CPU wheels takes those instead.
+rivals="$CARGO_TARGET_DIR/rivals"
+prepare_rivals() {
+  cmp -s experiments/rivals/requirements.txt "$rivals/requirements.txt" && return
+  python3 -m venv --clear "$rivals"
+  "$rivals/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir -r experiments/rivals/requirements.txt
+  cp experiments/rivals/requirements.txt "$rivals/"
+}
+prepare_rivals > "$work/rivals.log" 2>&1 &
+rivals_ready=$!
+
 scripts "$work/serve/bin/python" serve/web/test/api.py
 scripts "$work/serve/bin/python" serve/web/test/page.py
 
@@ -101,14 +114,8 @@ tests "$work/python/bin/python" -m pytest --quiet --durations=8 -p no:cacheprovi
 # The site: the documentation of the crates without a warning, all notebooks, all links.
 PYTHON="$work/python/bin/python" WEB="$work/web/site" RUSTDOCFLAGS="-D warnings" step docs/build.sh "$work/site"
 
-# The paper's rivals, a few steps each. PyTorch's wheel of this name is large (3 GB with what it needs), so its
-# environment lives beside the build outputs; a pip that is set up for PyTorch's CPU wheels takes those instead.
-rivals="$CARGO_TARGET_DIR/rivals"
-if ! cmp -s experiments/rivals/requirements.txt "$rivals/requirements.txt"; then
-  step python3 -m venv --clear "$rivals"
-  step "$rivals/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir -r experiments/rivals/requirements.txt
-  cp experiments/rivals/requirements.txt "$rivals/"
-fi
+# The paper's rivals, a few steps each.
+wait "$rivals_ready" || { cat "$work/rivals.log" >&2; exit 1; }
 scripts "$rivals/bin/python" experiments/rivals/test_holes.py
 for rival in lenet resnet nice gsn dpm spn; do
   step "$rivals/bin/python" experiments/rivals/$rival.py --quick
