@@ -110,7 +110,7 @@ if ! cmp -s experiments/rivals/requirements.txt "$rivals/requirements.txt"; then
   cp experiments/rivals/requirements.txt "$rivals/"
 fi
 scripts "$rivals/bin/python" experiments/rivals/test_holes.py
-for rival in lenet resnet nice gsn dpm spn; do
+for rival in lenet resnet nice gsn dpm spn norb speech few_labels; do
   step "$rivals/bin/python" experiments/rivals/$rival.py --quick
 done
 
