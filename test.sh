@@ -77,6 +77,9 @@ step cargo publish --quiet --workspace --dry-run --no-verify --locked --allow-di
 need chromedriver chromium chromium-driver
 environment serve pyarrow==26.0.1 schemathesis==4.32.5
 
+scripts "$work/serve/bin/python" serve/web/test/api.py
+scripts "$work/serve/bin/python" serve/web/test/page.py
+
 # The environment of the rivals is made beside all that follows. PyTorch's wheel of this name is large (3 GB with what it
 # needs), so it lives beside the build outputs; a pip that is set up for PyTorch's CPU wheels takes those instead.
 rivals="$CARGO_TARGET_DIR/rivals"
@@ -88,9 +91,6 @@ prepare_rivals() {
 }
 prepare_rivals > "$work/rivals.log" 2>&1 &
 rivals_ready=$!
-
-scripts "$work/serve/bin/python" serve/web/test/api.py
-scripts "$work/serve/bin/python" serve/web/test/page.py
 
 # The engine in the browser: the page without a service, beside the native service.
 tools="$CARGO_TARGET_DIR/tools" # built once and kept beside the build outputs
