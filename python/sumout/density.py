@@ -106,9 +106,7 @@ class Unlabelled(TMM):
         for j, known in enumerate(self._columns.categories):
             if known is not None:
                 tables[:, :, j] = np.nan
-                probabilities[j] = _engine.impute_probabilities(
-                    self.model_, rows, j, None, threads
-                )
+                probabilities[j] = _engine.impute_probabilities(self.model_, rows, j, None, threads)
         return Marginals(tables[0], tables[1], tables[2:], probabilities)
 
 

@@ -224,9 +224,15 @@ class Partitioned(Parameters):
     def _start(self, partitions: Partitions, sizes: list[int], weights: np.ndarray) -> None:
         """Fits a sample of all rows."""
         counts = sample_counts(sizes, self._whole("sample_rows", 1))
-        sample = [part for part in partitions.sample(counts, self._seed()) if len(part.values)]
-        values = np.concatenate([part.values for part in sample])
-        codes = np.concatenate([part.labels for part in sample])
+        try:
+            sample = [part for part in partitions.sample(counts, self._seed()) if len(part.values)]
+            values = np.concatenate([part.values for part in sample])
+            codes = np.concatenate([part.labels for part in sample])
+        except MemoryError:
+            raise MemoryError(
+                f"sample_rows: expected memory on this machine for {sum(counts)} rows of "
+                f"{self.n_features_in_} columns, got less; a smaller sample_rows needs less"
+            ) from None
         names = self._class_names() if hasattr(self, "classes_") else []
         self._train(values, codes, np.ones(len(values)), weights, names)
 

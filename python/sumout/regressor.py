@@ -209,9 +209,7 @@ class TMMRegressor(RegressorMixin, TMM):
         """
         rows = self._rows(X)
         count, seed = checked_count(n_samples, len(rows)), random_seed(random_state)
-        return _engine.sample_column(
-            self.model_, rows, self._target, count, seed, self._threads()
-        )
+        return _engine.sample_column(self.model_, rows, self._target, count, seed, self._threads())
 
     def log_density(self, X: Any, y: Any) -> np.ndarray:
         """log P(y | x_o) of given targets; its mean over new rows is the log score.

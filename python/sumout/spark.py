@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import RDD, StorageLevel, TaskContext, keyword_only
 from pyspark.errors import PySparkException
 from pyspark.ml import Estimator, Model
@@ -144,11 +145,17 @@ def added_pair(first: bytes, second: bytes) -> bytes:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """What went wrong on a worker, in one sentence."""
+    """What went wrong on a worker or on the driver, in one sentence."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         text = str(error)
+        if "spark.driver.maxResultSize" in text or "OutOfMemoryError" in text:
+            raise RuntimeError(
+                "the Spark driver has too little memory for a sample of the rows or for the sum "
+                "of contributions: raise spark.driver.memory and spark.driver.maxResultSize, or "
+                "lower sample_rows"
+            ) from error
         if "No module named 'sumout" in text:
             raise RuntimeError(
                 "a Spark worker has no package 'sumout': install it on every worker, "

@@ -1,5 +1,8 @@
 """Training batch by batch: partitions decide the model, not where they lie."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -91,7 +94,9 @@ def test_what_is_wrong_is_said_where_it_is():
     text = [*parts[:3], parts[3].assign(noise="loud")]
     assert message(text).startswith("partition 3, column 'noise': expected what partition 0 has")
     infinite = [parts[0], parts[1].assign(size=np.inf), *parts[2:]]
-    assert message(infinite).startswith("partition 1: column 'size', row index 0: expected a finite")
+    assert message(infinite).startswith(
+        "partition 1: column 'size', row index 0: expected a finite"
+    )
     assert "at least one row" in message([])
     assert "rounds: expected" in message(parts, rounds=-1)
     with pytest.raises(ValueError, match="partition 1: .*row 3|partition 1: y: expected 300"):
@@ -148,3 +153,22 @@ def test_sample_counts_are_in_proportion():
     assert partitions.sample_counts([10, 0, 30], 20) == [5, 0, 15]
     assert partitions.sample_counts([10, 0, 30], 100) == [10, 0, 30]
     assert sum(partitions.sample_counts([7] * 11, 25)) == 25
+
+
+def test_a_machine_without_memory_for_the_sample():
+    code = """
+import resource
+import numpy as np
+from sumout.batches import TMMDensity
+rows = np.random.default_rng(0).normal(size=(1000, 400)).astype(np.float32)
+taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (200 << 20),) * 2)
+try:
+    TMMDensity(sample_rows=200_000).fit(rows for _ in range(200))
+except MemoryError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (
+        "sample_rows: expected memory on this machine for 200000 rows of 400 columns" in run.stdout
+    )

@@ -41,7 +41,11 @@ def test_small_tables_have_clusters_of_every_class_beside_the_trees(iris):
         return read(model.model_.to_bytes())[0]["trees"]
 
     model = TMMClassifier(trees=2, steps=1, random_state=0).fit(X, y)
-    assert [len(tree["positions"]) for tree in trees(model)] == [4, 1, 1]  # the second has a cluster of all
+    assert [len(tree["positions"]) for tree in trees(model)] == [
+        4,
+        1,
+        1,
+    ]  # the second has a cluster of all
     assert model.score(X, y) > 0.9  # by the clusters: the trees are untrained
     finish = json.loads(model.model_.about)["training"]["finish"]  # trees and clusters
     assert (finish["steps"], finish["generative"]) == (1, 0.1)

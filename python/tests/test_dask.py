@@ -131,7 +131,9 @@ def test_what_is_wrong_is_said_where_it_is(rows):
     unknown = frame.copy()
     unknown.loc[700, "town"] = "Dresden"
     lazy = model.predict(dd.from_pandas(unknown, npartitions=4))
-    with pytest.raises(ValueError, match="partition 2: column 'town', row index 100: .* got 'Dresden'"):
+    with pytest.raises(
+        ValueError, match="partition 2: column 'town', row index 100: .* got 'Dresden'"
+    ):
         lazy.compute()
     renamed = model.predict(dd.from_pandas(frame.rename(columns={"size": "z"}), npartitions=2))
     with pytest.raises(ValueError, match=r"partition [01]: (.|\n)*size"):

@@ -49,7 +49,9 @@ def test_a_notebook_shows_a_diagram(kind, iris):
     assert repr(kind(steps=10)) == f"{kind.__name__}(steps=10)", "only what was given"
 
 
-@pytest.mark.parametrize(("container", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
+@pytest.mark.parametrize(
+    ("container", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)]
+)
 def test_set_output_chooses_the_container(container, frame, iris):
     X, _ = iris
     filled = fitted(TMMImputer, iris).set_output(transform=container).transform(X)

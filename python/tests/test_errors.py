@@ -43,7 +43,10 @@ def test_rows(kind, model):
 
 def test_queries(model):
     fails(
-        ValueError, "row index 1, column index 2: expected a finite number or NaN", model.predict, infinite(X)
+        ValueError,
+        "row index 1, column index 2: expected a finite number or NaN",
+        model.predict,
+        infinite(X),
     )
     fails(ValueError, "3 features", model.predict, X[:, :2])
     fails(ValueError, "Expected 2D array", model.predict, X[0])

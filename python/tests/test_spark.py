@@ -171,9 +171,7 @@ def test_what_is_wrong_is_said_where_it_is(session, df, model):
     with pytest.raises(ValueError, match="outputs: expected some of .* got 'price'"):
         model.setOutputs(["price"])
     infinite = df.withColumn("size", sql.expr("if(town = 'Celle', double('inf'), size)"))
-    with pytest.raises(
-        ValueError, match=r"^partition \d: column 'size', row index \d+: expected"
-    ):
+    with pytest.raises(ValueError, match=r"^partition \d: column 'size', row index \d+: expected"):
         spark.fit(infinite, target="label", **QUICK)
     unknown = df.withColumn("town", sql.expr("if(town = 'Celle', 'Dresden', town)"))
     with pytest.raises(Exception, match=r"partition \d: column 'town', row .* got 'Dresden'"):
@@ -189,6 +187,16 @@ def test_a_worker_without_the_package(df, monkeypatch):
         spark.plain_errors(),
     ):
         df.mapInArrow(without_package, df.schema).count()
+
+
+def test_a_driver_without_memory(session, df):
+    settings = session.sparkContext._jsc.sc().conf()
+    settings.set("spark.driver.maxResultSize", "4k")
+    try:
+        with pytest.raises(RuntimeError, match="the Spark driver has too little memory"):
+            spark.fit(df, target="label", **QUICK)
+    finally:
+        settings.set("spark.driver.maxResultSize", "1g")
 
 
 def test_the_block_of_the_guide(session):
