@@ -103,7 +103,9 @@ PATH="$tools/bin:$PATH" step web/build.sh "$work/web" "$work/digits.sumout"
 scripts python3 web/test/site.py "$work/web"
 
 # The Python package as a wheel for any Linux: built once, by a compiler that PyPI has too, and installed where there is none.
-environment build maturin==1.16.0 ziglang==0.17.0
+environment build maturin==1.16.0 ziglang==0.17.0 ruff==0.17.5
+step "$work/build/bin/ruff" check python
+step "$work/build/bin/ruff" format --check python
 PATH="$work/build/bin:$PATH" step maturin build --quiet --release --zig --locked --manifest-path python/Cargo.toml --out "$work/wheels"
 # Dask and Spark are among what its tests need.
 need java openjdk-17-jre-headless

@@ -56,6 +56,11 @@ pub fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// A column's name for a cell of a table in HTML; it may break after an underscore.
+pub fn breakable(name: &str) -> String {
+    escape(name).replace('_', "_<wbr>")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

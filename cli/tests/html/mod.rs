@@ -2,7 +2,7 @@
 
 /// The names of elements that are opened and never closed, or closed and never opened.
 pub fn unbalanced(html: &str) -> Vec<String> {
-    const VOID: [&str; 3] = ["meta", "img", "br"];
+    const VOID: [&str; 4] = ["meta", "img", "br", "wbr"];
     let mut open: Vec<String> = Vec::new();
     let mut wrong = Vec::new();
     for part in html.split('<').skip(1) {

@@ -10,7 +10,7 @@
 //! Means are over the rows, with their own holes: a cell that is missing tells nothing.
 
 use crate::model_page::subject::{Answer, Predicts, Subject};
-use crate::text::{escape, fixed};
+use crate::text::{breakable, escape, fixed};
 use anyhow::Result;
 use std::fmt::Write;
 use sumout_data::layout::Layout;
@@ -254,7 +254,7 @@ fn order_table(told: &Information, predicts: Predicts, layout: &Layout) -> Strin
             true => String::new(),
             false => format!("<td>{:.1} %</td>", 100.0 * next.accuracy),
         };
-        let name = escape(&layout.name(next.column));
+        let name = breakable(&layout.name(next.column));
         let _ = writeln!(
             rows,
             "<tr><td>{}</td><td>{name}</td><td>{left}</td>{accuracy}</tr>",
@@ -273,8 +273,8 @@ fn order_table(told: &Information, predicts: Predicts, layout: &Layout) -> Strin
         ""
     };
     format!(
-        "<h3>Which to ask for first</h3>\n<p>Each time the column that tells most beyond those above it. What is right of it holds when \
-         only these columns are known.</p>\n<div class=\"wide\"><table class=\"cells\"><thead><tr><th></th><th>column</th>\
+        "<h3>Which to ask for first</h3>\n<p>In every line, the column that tells most beyond those above it. The figures hold when \
+         it and those above are known.</p>\n<div class=\"wide\"><table class=\"cells\"><thead><tr><th></th><th>column</th>\
          <th>{left}</th>{accuracy}</tr></thead><tbody>\n{rows}</tbody></table></div>\n"
     )
 }

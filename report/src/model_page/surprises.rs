@@ -9,7 +9,7 @@
 
 use crate::model_page::columns::Information;
 use crate::model_page::subject::{Predicts, Subject};
-use crate::text::{escape, fixed, four_digits, thousands};
+use crate::text::{breakable, escape, fixed, four_digits, thousands};
 use anyhow::Result;
 use std::fmt::Write;
 use sumout::Kind;
@@ -205,7 +205,8 @@ pub fn section(surprises: &[Surprise]) -> String {
             expected,
             nats,
         } = surprise;
-        let [column, seen, expected] = [column, seen, expected].map(|text| escape(text));
+        let [seen, expected] = [seen, expected].map(|text| escape(text));
+        let column = breakable(column);
         let _ = writeln!(
             rows,
             "<tr><td>{}</td><td>{column}</td><td><b>{seen}</b></td><td>{expected}</td><td>{}</td></tr>",
