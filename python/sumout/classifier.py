@@ -33,9 +33,9 @@ class TMMClassifier(ClassifierMixin, TMM):
         Weight of -log P(X) in the loss, beside -log P(y | X).
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes, as in scikit-learn.
-    missing_label : label, default=-1
-        Labels equal to it are missing, and so are NaN and None. Rows without a label train P(X)
-        only. Where this would leave a single class, as with labels -1 and 1, it is a class.
+    missing_label : label, default=None
+        Labels equal to it are missing, such as -1. NaN and None always are. Rows without a label
+        train P(X) only.
     (and those of every estimator: see sumout.parameters.Parameters)
 
     Attributes
@@ -75,7 +75,7 @@ class TMMClassifier(ClassifierMixin, TMM):
 
     generative: float | None = None
     class_weight: Any = None
-    missing_label: Any = -1
+    missing_label: Any = None
 
     _settings = (*TMM._settings, "generative")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,14 @@ def validate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Labels (n), and a mask (n) of those that are known.
 
-    NaN, None and masked labels are missing. So is `missing_label`, unless it is a class: one of the
-    `classes`, or, if those are None, one without which fewer than two remain, as in -1 and 1.
+    NaN, None, masked labels and `missing_label` are missing.
     """
     y = as_array(y)
     known = ~holes(y)
     if not is_hole(missing_label):
-        marked = known & equal_to(missing_label, y, known)
-        if classes is None:
-            is_class = len(set(y[known & ~marked].tolist())) < 2
-        else:
-            is_class = missing_label in classes.tolist()
-        if not is_class:
-            known &= ~marked
+        known &= ~equal_to(missing_label, y, known)
+    elif missing_label is None and classes is None:
+        warn_of_minus_one(y[known])
     if not known.any() and classes is None:
         raise ValueError("Input y contains NaN only: expected at least one label")
     if known.any():
@@ -37,6 +33,19 @@ def validate(
             y[~known] = y[known][0]  # so that labels of one type can be sorted
         check_classification_targets(y[known])
     return y, known
+
+
+def warn_of_minus_one(labels: np.ndarray) -> None:
+    """Says that -1 is a class, where it could be meant for a missing label."""
+    if labels.dtype.kind not in "if":
+        return
+    found = np.unique(labels)
+    if len(found) > 2 and found[0] == -1 and found[1] >= 0:
+        warnings.warn(
+            "y: -1 is a class here; missing_label=-1 makes it a missing label, and "
+            "missing_label=np.nan silences this warning",
+            stacklevel=2,
+        )
 
 
 def as_array(y: Any) -> np.ndarray:

@@ -318,8 +318,7 @@ def merge_classes(estimator: TMM, seen: list[Summary]) -> np.ndarray:
     """Gives the estimator its classes; the rows of each."""
     classes = np.unique(np.concatenate([found.classes for found in seen]))
     missing = estimator.missing_label
-    without = classes[[name_of(label) != name_of(missing) for label in classes]]
-    estimator.classes_ = without if len(without) > 1 else classes
+    estimator.classes_ = classes[[name_of(label) != name_of(missing) for label in classes]]
     place = {label: k for k, label in enumerate(estimator.classes_.tolist())}
     counts = np.zeros(len(estimator.classes_))
     for found in seen:

@@ -1,6 +1,7 @@
 """The classifier, beyond scikit-learn's own checks."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_rows_without_labels_train_the_density(iris, mark):
     X, y = iris
     few = np.where(np.arange(len(y)) % 15 == 0, y.astype(float), mark)
     few = few if np.isnan(mark) else few.astype(int)
-    semi = TMMClassifier(steps=400, random_state=0).fit(X, few)
+    semi = TMMClassifier(missing_label=mark, steps=400, random_state=0).fit(X, few)
     assert list(semi.classes_) == [0, 1, 2]
     assert semi.score(X, y) > 0.85
     labelled = few >= 0
@@ -86,12 +87,18 @@ def test_rows_without_labels_train_the_density(iris, mark):
     assert semi.score_samples(X).mean() > scarce.score_samples(X).mean() + 0.5
 
 
-def test_missing_label_can_be_a_class(iris):
+def test_no_label_is_missing_unless_it_is_said(iris):
     X, y = iris
-    named = TMMClassifier(steps=20, missing_label=None).fit(X, y - 1)
-    assert list(named.classes_) == [-1, 0, 1]
-    assert list(TMMClassifier(steps=20).fit(X, y - 1).classes_) == [0, 1]
-    assert list(TMMClassifier(steps=20).fit(X, np.where(y > 0, 1, -1)).classes_) == [-1, 1]
+    quick = TMMClassifier(steps=20)
+    with pytest.warns(UserWarning, match="y: -1 is a class here; missing_label=-1"):
+        assert list(quick.fit(X, y - 1).classes_) == [-1, 0, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(quick.fit(X, np.where(y > 0, 1, -1)).classes_) == [-1, 1]
+        quick.set_params(missing_label=hole)
+        assert list(quick.fit(X, y - 1).classes_) == [-1, 0, 1]
+        quick.set_params(missing_label=-1)
+        assert list(quick.fit(X, y - 1).classes_) == [0, 1]
     words = np.array(["setosa", "versicolor", None], dtype=object)[y]
     assert list(TMMClassifier(steps=20).fit(X, words).classes_) == ["setosa", "versicolor"]
 
