@@ -99,7 +99,7 @@ class TMMClassifier(ClassifierMixin, TMM):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> TMMClassifier:
-        self._check_device()
+        self._check_parameters()
         values, y, known, weights = self._checked(X, y, sample_weight, first=True)
         counted = known & (weights > 0)
         if not counted.any():
@@ -137,7 +137,7 @@ class TMMClassifier(ClassifierMixin, TMM):
             return self._partial_fit(X, y, classes, sample_weight)
 
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> TMMClassifier:
-        self._check_device()
+        self._check_parameters()
         first = not hasattr(self, "model_")
         given = None if classes is None else np.unique(np.asarray(classes))
         values, y, known, weights = self._checked(

@@ -10,7 +10,7 @@ from sklearn.base import DensityMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sumout import _engine
-from sumout.estimator import TMM, checked_count, checked_quantiles, given_rows
+from sumout.estimator import TMM, check_how, checked_count, checked_quantiles, given_rows
 from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
@@ -44,7 +44,7 @@ class Unlabelled(TMM):
         self
         """
         with self._all_or_nothing():
-            self._check_device()
+            self._check_parameters()
             values = self._learn_columns(X)
             weights = checked_weights(sample_weight, len(values))
             labels = np.zeros(len(values), dtype=np.int64)
@@ -71,7 +71,7 @@ class Unlabelled(TMM):
         """
         if not hasattr(self, "model_"):
             return self.fit(X, sample_weight=sample_weight)
-        self._check_device()
+        self._check_parameters()
         values = self._rows(X)
         weights = checked_weights(sample_weight, len(values))
         labels = np.zeros(len(values), dtype=np.int64)
@@ -261,6 +261,10 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
     """
 
     how: str = "mean"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_how(self.how)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -85,6 +85,14 @@ class TMM(Parameters):
             if column is None:
                 raise
             raise TypeError(f"{column_name(None, column)}: expected numbers: {error}") from None
+        except ValueError as error:
+            column = odd_column(X) if "could not convert string" in str(error) else None
+            if column is None:
+                raise
+            raise ValueError(
+                f"{column_name(None, column)}: expected numbers: {error}; give text in a data "
+                f"frame, or name its columns: categorical_features=[{column}]"
+            ) from None
 
     def _cells(self, X: Any, reset: bool) -> Any:
         """Frames, and arrays with categories in them."""
@@ -116,6 +124,10 @@ class TMM(Parameters):
             is_image = self.image_shape is not None and X.shape[1:] == tuple(self.image_shape)
             if is_image or (X.ndim == 3 and X.shape[1] == self.sequence_length):
                 return np.asarray(X).reshape(len(X), -1)
+            if self.image_shape is not None:
+                wanted = ("n", *self.image_shape)
+                wanted = f"({', '.join(map(str, wanted))})"
+                raise ValueError(f"image_shape: expected images {wanted}, got {X.shape}")
         return X
 
     def _check_sequence(self) -> None:
@@ -134,6 +146,10 @@ class TMM(Parameters):
             )
 
     # Training.
+
+    def _check_parameters(self) -> None:
+        """Raises before any work if a parameter cannot be used."""
+        self._check_device()
 
     def _check_device(self) -> None:
         """Raises before work starts if the device cannot be used."""
@@ -269,6 +285,7 @@ class TMM(Parameters):
 
     def _impute(self, X: Any, how: str, class_index: int | None, random_state: Any) -> Any:
         """The rows with their holes filled, in the container they came in."""
+        check_how(how)
         rows = self._rows(X)
         if how == "mean":
             filled = self.model_.impute_mean(rows, class_index, self._threads())[0]
@@ -278,11 +295,9 @@ class TMM(Parameters):
             )[0]
         elif how == "mode":
             filled = self.model_.impute_mode(rows, class_index, self._threads())
-        elif how == "sample":
+        else:
             seed = random_seed(random_state)
             filled = self.model_.impute_sample(rows, class_index, seed, self._threads())
-        else:
-            raise ValueError(f"how: expected 'mean', 'median', 'mode' or 'sample', got {how!r}")
         flat = self._flat(X)
         out = self._columns.fill(flat if as_frame(flat) is not None else np.asarray(flat), filled)
         return out if flat is X else out.reshape(X.shape)
@@ -383,6 +398,12 @@ def odd_column(X: Any) -> int | None:
         if not all(is_hole(cell) or is_number(cell) for cell in cells[:, column]):
             return column
     return None
+
+
+def check_how(how: Any) -> None:
+    """Raises unless it is a way to fill a hole."""
+    if how not in ("mean", "median", "mode", "sample"):
+        raise ValueError(f"how: expected 'mean', 'median', 'mode' or 'sample', got {how!r}")
 
 
 def checked_quantiles(quantiles: Any) -> list[float]:

@@ -206,7 +206,7 @@ class Partitioned(Parameters):
     def _fit_partitions(self, partitions: Partitions) -> Any:
         """Trains on all rows, or leaves everything as it was."""
         with self._all_or_nothing():
-            self._check_device()
+            self._check_parameters()
             self.image_shape_ = self._checked_shape()
             summaries = partitions.read(self)
             counts = merge(self, summaries)

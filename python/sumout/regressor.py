@@ -96,7 +96,7 @@ class TMMRegressor(RegressorMixin, TMM):
         self
         """
         with self._all_or_nothing():
-            self._check_device()
+            self._check_parameters()
             if self.image_shape is not None:
                 raise ValueError(f"image_shape: expected None, got {self.image_shape!r}")
             if y is None:

@@ -37,8 +37,16 @@ def test_rows(kind, model):
     fails(ValueError, "infinity", kind().fit, infinite(X), y)
     fails(ValueError, "0 sample(s)", kind().fit, X[:0], y[:0])
     fails(ValueError, "0 sample(s)", kind().fit, pd.DataFrame(X)[:0], y[:0])
-    fails(ValueError, "could not convert", kind().fit, [["a", "b"], ["c", "d"]], [0, 1])
+    text = [["a", "b"], ["c", "d"]]
+    fails(ValueError, "column index 0: expected numbers: could not convert", kind().fit, text, y)
+    fails(ValueError, "give text in a data frame", kind().fit, text, [0, 1])
+    images, wrong = np.zeros((4, 3, 3)), kind(image_shape=(3, 2))
+    fails(ValueError, "expected images (n, 3, 2), got (4, 3, 3)", wrong.fit, images, y[:4])
     fails(NotFittedError, "not fitted", kind().score_samples, X)
+
+
+def test_a_way_to_fill_is_checked_before_training():
+    fails(ValueError, "how: expected 'mean'", TMMImputer(how="mena").fit, X)
 
 
 def test_queries(model):

@@ -76,7 +76,7 @@ def test_a_column_of_text_with_holes_only():
 
 
 def test_parts_with_few_labels():
-    model = TMMClassifier(**QUICK).partial_fit(X, y, classes=[0, 1, 2])
+    model = TMMClassifier(**QUICK, missing_label=-1).partial_fit(X, y, classes=[0, 1, 2])
     for labels in ([-1, -1, 0, 0, 0], [np.nan] * 5, [-1] * 5):
         model.partial_fit(X[:5], labels)
     assert list(model.classes_) == [0, 1, 2]
