@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Classify, complete, sample and score data with missing values, exactly: missing values are
 /// summed out, not filled in.
 #[derive(Debug, Parser)]
-#[command(name = "sumout", version, disable_help_subcommand = true)]
+#[command(name = "sumout", version)]
 pub struct Args {
     /// The command; none for the first steps.
     #[command(subcommand)]

@@ -105,3 +105,64 @@ fn the_manual_has_a_page_for_every_command() {
         );
     }
 }
+
+#[test]
+fn help_is_a_command_too() {
+    let folder = Folder::new();
+    let asked = folder.run("help train");
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    assert_eq!(asked.stdout, folder.run("train --help").stdout);
+}
+
+/// Rows of a shop: a price with this sign before it, a size with a decimal comma, and a sort.
+fn shop(rows: usize, sign: &str) -> String {
+    let row = |i: usize| {
+        let size = if i % 5 == 0 {
+            String::new()
+        } else {
+            format!("{},{}", i % 9, i % 10)
+        };
+        format!("{sign}{}.{:02};{size};{}\n", i, i % 100, i % 2)
+    };
+    let rows: String = (0..rows).map(row).collect();
+    format!("price;size;sort\n{rows}")
+}
+
+#[test]
+fn common_mistakes_get_the_option_that_helps() {
+    let folder = Folder::new();
+    folder.write("shop.csv", &shop(1200, "$").replace(',', "."));
+    folder.write("plain.csv", &shop(1200, "").replace(',', "."));
+    let says = |line: &str, words: &str| {
+        let run = folder.run(line);
+        assert!(
+            run.code != 0 && run.stderr.contains(words),
+            "{}",
+            run.stderr
+        );
+    };
+    let target = "train --data plain.csv --out m.sumout --target";
+    says(&format!("{target} price"), "--regression predicts a number");
+    says(&format!("{target} Sort"), "did you mean 'sort'?");
+    let signs =
+        "expected numbers without a sign of currency or percent, got '$0.00'; --ignore price";
+    says("train --data shop.csv --target sort --out m.sumout", signs);
+}
+
+#[test]
+fn what_was_filled_can_be_read_as_its_input_was() {
+    let folder = Folder::new();
+    folder.write("shop.csv", &shop(60, "K"));
+    let how = "--decimal , --ignore price";
+    let train = format!("train --data shop.csv --target sort {how} --steps 5 --out m.sumout");
+    assert_eq!(folder.run(&train).code, 0);
+    let impute = "impute m.sumout --data shop.csv --decimal , --out filled.csv";
+    assert_eq!(folder.run(impute).code, 0);
+    let (before, after) = (folder.read("shop.csv"), folder.read("filled.csv"));
+    for (before, after) in before.lines().zip(after.lines()) {
+        let same = before == after || before.contains(";;");
+        assert!(same && !after.contains(";;"), "{before} became {after}");
+    }
+    let again = train.replace("shop.csv", "filled.csv");
+    assert_eq!(folder.run(&again).code, 0, "{after}");
+}

@@ -61,10 +61,13 @@ fn a_page_about_classes() {
         "Which to ask for first",
         "Do probabilities mean what they say?",
         "<td>261</td><td>species</td><td><b>tulip</b></td><td>iris (",
-        "The tree of columns",
     ] {
         assert!(text.contains(words), "{words} in {text}");
     }
+    assert!(
+        !text.contains("The tree of columns"),
+        "all columns meet at once"
+    );
     assert!(!text.contains("class=\"warning\""));
     assert_eq!(
         text,

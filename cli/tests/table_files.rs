@@ -545,8 +545,8 @@ fn other_notations_and_encodings() {
         .stdout;
     assert_eq!(
         filled,
-        table(",", ".", ""),
-        "numbers come back with a point"
+        table(";", ",", ""),
+        "numbers come back as they were written, without groups"
     );
     let mut shown = folder.refuse("train --data a.csv --out n.sumout");
     std::fs::write(folder.path("a.csv"), wide(None)).unwrap();

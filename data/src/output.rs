@@ -10,6 +10,7 @@ use crate::formats::png_grid::PngGrid;
 use crate::rows::cells::{Field, FieldKind, Value, plain_json};
 use crate::rows::dates::text_of;
 use crate::rows::layout::{ColumnKind, ImageShape, Layout};
+use crate::rows::notation::Notation;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
@@ -18,6 +19,8 @@ use std::path::Path;
 pub enum OutputFormat {
     /// Comma-separated values.
     Csv,
+    /// Values separated by semicolons, with decimal commas in the numbers.
+    CsvWithDecimalCommas,
     /// A JSON object in every line.
     JsonLines,
     /// NumPy's array.
@@ -49,6 +52,16 @@ impl OutputFormat {
                 let sentence = "expected a name ending in .csv, .jsonl, .npy, .png or .parquet";
                 Err(Error::new(ErrorKind::UnknownFormat, sentence).in_file(path))
             }
+        }
+    }
+}
+
+impl OutputFormat {
+    /// The same for readers of another notation: CSV gets the decimal sign of the input.
+    pub fn in_notation(self, notation: &Notation) -> Self {
+        match self {
+            Self::Csv if notation.decimal == ',' => Self::CsvWithDecimalCommas,
+            other => other,
         }
     }
 }
@@ -107,12 +120,68 @@ impl Write for OutputTarget {
     }
 }
 
+/// What stands before the decimals of a number in CSV.
+#[derive(Clone, Copy)]
+enum Decimals {
+    Point,
+    Comma,
+}
+
+impl Decimals {
+    /// Begins a CSV file with the names of its columns.
+    fn writer(self, path: &str, fields: &[Field]) -> Result<csv::Writer<OutputTarget>> {
+        let separator = match self {
+            Self::Point => b',',
+            Self::Comma => b';',
+        };
+        let mut builder = csv::WriterBuilder::new();
+        let mut writer = builder
+            .delimiter(separator)
+            .from_writer(OutputTarget::create(path)?);
+        let names = writer.write_record(fields.iter().map(|field| &field.name));
+        let names = names.map_err(io_error);
+        names.map_err(|error| write_error(path, error))?;
+        Ok(writer)
+    }
+
+    /// A cell as it is written.
+    fn cell(self, value: Value<'_>, field: &Field) -> String {
+        match value {
+            Value::Missing => String::new(),
+            Value::Single(number) => self.signed(number.to_string()),
+            Value::Double(number) => self.signed(number.to_string()),
+            Value::Whole(number) => number.to_string(),
+            Value::Text(text) if field.kind == FieldKind::Double => self.signed(text.to_owned()),
+            Value::Text(text) => text.to_owned(),
+            Value::Json(text) => plain_json(text).unwrap_or_default(),
+            Value::Date(days, style) => text_of(days, style),
+        }
+    }
+
+    /// A number, written with a point, in this notation.
+    fn signed(self, number: String) -> String {
+        match self {
+            Self::Comma if number.parse::<f64>().is_ok() => number.replace('.', ","),
+            _ => number,
+        }
+    }
+}
+
 enum Body {
-    Csv(Box<csv::Writer<OutputTarget>>),
+    Csv(Box<csv::Writer<OutputTarget>>, Decimals),
     JsonLines(OutputTarget),
     Npy(NpyWriter<BufWriter<Staged>>),
     Png(PngGrid, Staged),
     Parquet(Box<ParquetWriter>),
+}
+
+impl Body {
+    fn csv(decimals: Decimals, path: &str, fields: &[Field]) -> Result<Self> {
+        Ok(Self::Csv(
+            Box::new(decimals.writer(path, fields)?),
+            decimals,
+        ))
+    }
 }
 
 /// Starts an NPY array; columns of text cannot be in it.
@@ -150,14 +219,9 @@ impl Output {
         fields: Vec<Field>,
         image: Option<(ImageShape, bool)>,
     ) -> Result<Self> {
-        let failed = |error| write_error(path, error);
         let body = match format {
-            OutputFormat::Csv => {
-                let mut writer = csv::Writer::from_writer(OutputTarget::create(path)?);
-                let names = writer.write_record(fields.iter().map(|field| &field.name));
-                names.map_err(io_error).map_err(failed)?;
-                Body::Csv(Box::new(writer))
-            }
+            OutputFormat::Csv => Body::csv(Decimals::Point, path, &fields)?,
+            OutputFormat::CsvWithDecimalCommas => Body::csv(Decimals::Comma, path, &fields)?,
             OutputFormat::JsonLines => Body::JsonLines(OutputTarget::create(path)?),
             OutputFormat::Npy => Body::Npy(npy_writer(path, &fields, image)?),
             OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, stage(path)?),
@@ -184,16 +248,8 @@ impl Output {
             .zip(&self.fields)
             .map(|(value, field)| (value.shown(&field.kind), field));
         match &mut self.body {
-            Body::Csv(out) => {
-                let cells = shown.map(|(value, _)| match value {
-                    Value::Missing => String::new(),
-                    Value::Single(number) => number.to_string(),
-                    Value::Double(number) => number.to_string(),
-                    Value::Whole(number) => number.to_string(),
-                    Value::Text(text) => text.to_owned(),
-                    Value::Json(text) => plain_json(text).unwrap_or_default(),
-                    Value::Date(days, style) => text_of(days, style),
-                });
+            Body::Csv(out, decimals) => {
+                let cells = shown.map(|(value, field)| decimals.cell(value, field));
                 out.write_record(cells).map_err(io_error).map_err(failed)
             }
             Body::JsonLines(out) => json_line(out, shown).map_err(failed),
@@ -224,7 +280,7 @@ impl Output {
         let path = self.path;
         let failed = |error| write_error(&path, error);
         let mut target = match self.body {
-            Body::Csv(out) => out
+            Body::Csv(out, _) => out
                 .into_inner()
                 .map_err(|error| error.into_error())
                 .map_err(failed)?,
@@ -360,6 +416,31 @@ mod tests {
         );
         out.finish().unwrap();
         fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn decimal_commas() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv").display().to_string();
+        let notation = Notation {
+            decimal: ',',
+            thousands: None,
+        };
+        let format = OutputFormat::of(&path).unwrap().in_notation(&notation);
+        let mut out = Output::create(&path, format, fields(), None).unwrap();
+        let cells = [
+            Value::Text("1.5"), // a word of a column of words
+            Value::Single(0.1),
+            Value::Text("2.75"),
+            Value::Whole(-4),
+            Value::Single(1.0),
+        ];
+        out.row(&cells).unwrap();
+        out.finish().unwrap();
+        insta::assert_snapshot!(fs::read_to_string(path).unwrap(), @r#"
+        name;p;log p;n;class
+        1.5;0,1;2,75;-4;b,c
+        "#);
     }
 
     #[test]

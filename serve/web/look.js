@@ -18,8 +18,8 @@ const NEURONS_HINT = {
     + "the average of samples of the pixels below one channel; the percentage is how often the "
     + "channel is used.",
   table: "Choose a level, then a node. Each row is a column of the table below this node, each "
-    + "column is one channel: mean and deviation of its samples, or the most frequent category. "
-    + "The percentage is how often the channel is used.",
+    + "column is one channel: mean and deviation of its samples, the date in their middle, or the "
+    + "most frequent category. The percentage is how often the channel is used.",
 };
 
 /** Nothing of the model before stays. */
@@ -232,6 +232,7 @@ function cellsOf(column, channels) {
   if (column.kind === "category") {
     return all.map((values) => cell(mostFrequent(values)));
   }
+  if (column.kind === "date") return all.map((values) => cell(`around ${middle(values)}`));
   const [means, deviations] = [all.map(mean), all.map(deviation)];
   const low = Math.min(...means);
   const span = Math.max(Math.max(...means) - low, mean(deviations)) || 1;
@@ -248,6 +249,9 @@ function deviation(values) {
   const centre = mean(values);
   return Math.sqrt(mean(values.map((x) => (x - centre) ** 2)));
 }
+
+/** The median of dates, which sort as text: the year comes first. */
+const middle = (dates) => [...dates].sort()[dates.length >> 1];
 
 function mostFrequent(values) {
   const counts = new Map();

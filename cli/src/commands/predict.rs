@@ -51,6 +51,7 @@ pub fn run(args: &Args) -> Result<()> {
         .open_unlabelled(predictor.model(), args.keep.keep())?
         .read_ahead();
     let kept: Vec<Field> = rows.layout.kept.iter().map(|k| k.field.clone()).collect();
+    let format = format.in_notation(&args.input.notation()?);
     let question = Question::of(args, predictor.model())?;
     let create = |model: &Model, named: bool| {
         let answers = question.fields(model);

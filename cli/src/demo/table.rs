@@ -43,7 +43,7 @@ pub fn steps(folder: &Path, seed: u64) -> Vec<Step> {
         path("penguins.sumout"),
     );
     let (predictions, filled) = (path("predictions.csv"), path("filled.csv"));
-    let page = path("report.html");
+    let page = path("penguins.html");
     let seed = seed.to_string();
     let train = [
         "train", "--data", &data, "--target", "species", "--out", &model,

@@ -14,6 +14,7 @@ use sumout_data::layout::{
     Absent, Chunk, ColumnKind, Keep, Layout, ReadOptions, RowStream, Split, Table, some_of,
 };
 use sumout_data::model_files::layout_of;
+use sumout_data::notation::Notation;
 use sumout_data::{Error, ErrorKind};
 
 /// One half of a data set that has a training half and a test half.
@@ -221,6 +222,11 @@ impl Input {
             seen: 0,
         };
         Ok(RowStream::new(name, layout, move || labelled.next()))
+    }
+
+    /// How numbers are written in the data, and so in the results.
+    pub fn notation(&self) -> Result<Notation> {
+        self.text.notation()
     }
 
     /// The labels of a file of one column, and the names of the classes; −1 is missing.

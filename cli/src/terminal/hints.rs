@@ -33,7 +33,9 @@ pub fn hint(error: &Error) -> Option<String> {
             "--encoding latin-1 or --encoding utf-16 reads other text".to_owned()
         }
         (ErrorKind::TooManyCategories, Some(column)) => ignore(&column),
-        (ErrorKind::TooManyClasses, _) => "a target names a class".to_owned(),
+        (ErrorKind::TooManyClasses, _) => {
+            "a target names a class; --regression predicts a number".to_owned()
+        }
         // A whole column; a single cell has a place.
         (ErrorKind::WrongType, Some(column)) if error.place().is_none() => ignore(&column),
         (ErrorKind::NamesAreNumbers, _) => {

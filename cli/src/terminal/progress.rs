@@ -75,8 +75,8 @@ impl StepReporter {
         }
         let FitProgress { step, steps, .. } = *progress;
         if step.is_multiple_of(steps.div_ceil(LINES)) || step == steps {
-            let loss = describe(&self.since, self.generative);
-            self.line(&format!("step {step:>6} of {steps}  {loss}"), out)?;
+            let (part, loss) = (name(progress.part), describe(&self.since, self.generative));
+            self.line(&format!("step {step:>6} of {steps}{part}  {loss}"), out)?;
             self.since = Loss::default();
             self.say_time_left(step - self.first, steps - step);
         }
@@ -182,6 +182,15 @@ pub fn bar(length: usize, style: &str) -> ProgressBar {
     let bar = ProgressBar::new(length as u64);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
+}
+
+/// What is trained, where there are several parts.
+fn name(part: Part) -> String {
+    match part {
+        Part::Tree { number, of } if of > 1 => format!("  tree {number} of {of}"),
+        Part::Together => "  all together".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn describe(loss: &Loss, generative: f64) -> String {

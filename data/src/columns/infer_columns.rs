@@ -245,6 +245,10 @@ impl Seen {
     /// The names in order, if there are not too many.
     fn categories(&self, kind: ErrorKind) -> Result<Vec<String>> {
         if self.names.len() > MAX_CATEGORIES {
+            if let Some(FindingKind::SignedNumbers { example }) = self.looks_like_numbers() {
+                let expected = "numbers without a sign of currency or percent";
+                return Err(Error::unexpected(ErrorKind::WrongType, expected, &example));
+            }
             let expected = format!("at most {MAX_CATEGORIES} categories");
             return Err(Error::expected(kind, expected, "more"));
         }

@@ -129,7 +129,23 @@ impl Chosen {
 /// A column that is wanted and is not there.
 pub fn no_column<T: AsRef<str>>(wanted: &str, names: &[T]) -> Error {
     let expected = format!("a column '{wanted}'");
-    Error::expected(ErrorKind::MissingColumn, expected, some_of(names))
+    let mut got = some_of(names);
+    if let Some(near) = nearest(wanted, names) {
+        got.push_str(&format!("; did you mean '{near}'?"));
+    }
+    Error::expected(ErrorKind::MissingColumn, expected, got)
+}
+
+/// The name that was probably meant.
+fn nearest<'a, T: AsRef<str>>(wanted: &str, names: &'a [T]) -> Option<&'a str> {
+    const ALIKE: f64 = 0.85;
+    let wanted = wanted.to_lowercase();
+    let alike = |name: &str| strsim::jaro_winkler(&wanted, &name.to_lowercase());
+    let scored = names
+        .iter()
+        .map(|name| (alike(name.as_ref()), name.as_ref()));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= ALIKE).then_some(best.1)
 }
 
 /// Splits names that were given with commas between them; a column that has commas in its name stays whole.

@@ -158,7 +158,10 @@ impl<'a> Tensors<'a> {
         let header = usize::try_from(length)
             .ok()
             .and_then(|length| rest.split_at_checked(length));
-        let sizes = || format!("a header of {length} bytes in a file of {}", bytes.len());
+        let file = bytes.len();
+        let sizes = || {
+            format!("not a model file, or cut off: a header of {length} bytes in a file of {file}")
+        };
         let (header, data) = header.ok_or_else(|| wrong(sizes()))?;
         let mut contents: Contents =
             serde_json::from_slice(header).map_err(|e| wrong(format!("header: {e}")))?;
@@ -277,6 +280,10 @@ fn stretch<'a>(name: &str, info: &TensorInfo, end: usize, data: &'a [u8]) -> Res
             "tensor '{name}' of shape {shape:?} cannot lie at bytes {start} to {stop} of {length}"
         )
     };
+    if fits && stop > data.len() {
+        let words = format!("the file is cut off: tensor '{name}' ends at byte {stop} of {length}");
+        return Err(wrong(words));
+    }
     let bytes = data.get(start..stop).filter(|_| fits);
     bytes.ok_or_else(|| wrong(misplaced()))
 }

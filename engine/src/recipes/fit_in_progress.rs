@@ -104,6 +104,16 @@ impl<'a> Fitting<'a> {
         &self.chosen.structure
     }
 
+    /// The blueprints of all trees, in their order; guesses until the trials are done.
+    pub fn structures(&self) -> impl Iterator<Item = &Structure> {
+        (0..self.trees).map(|tree| self.structure_of(tree))
+    }
+
+    /// Whether clusters may stand beside the trees in the end.
+    pub fn may_add_clusters(&self) -> bool {
+        matches!(self.finish, Finish::Clusters(_))
+    }
+
     /// How many trees are trained.
     pub fn trees(&self) -> usize {
         self.trees

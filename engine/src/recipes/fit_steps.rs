@@ -55,7 +55,7 @@ impl Fitting<'_> {
     pub(super) fn steps_after(&self) -> usize {
         let together = self.together().map_or(0, |settings| settings.steps);
         if let Some(search) = &self.search {
-            let longest = search.long_steps.unwrap_or(self.tree_steps());
+            let longest = search.longest();
             let all_trees = self.trees.saturating_mul(longest);
             let now = search.next().map_or(0, |(_, next)| next.settings.steps);
             let trials = search.steps_left().saturating_sub(now);

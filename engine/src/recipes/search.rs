@@ -134,6 +134,14 @@ impl<'a> Search<'a> {
         Some((candidate, stop_after))
     }
 
+    /// The most steps that a tree can have, whatever wins.
+    pub fn longest(&self) -> usize {
+        let steps = |candidate: &Candidate| candidate.preset.settings.steps;
+        let tried = self.candidates.iter().map(steps).max().unwrap_or(0);
+        let long = self.long_steps.unwrap_or(0);
+        self.given_steps.unwrap_or(tried.max(long))
+    }
+
     /// Steps of the trials that are left.
     pub fn steps_left(&self) -> usize {
         let tried = self.trials.len();

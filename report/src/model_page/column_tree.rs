@@ -206,12 +206,15 @@ pub fn section(
 ) -> String {
     let (flat, shapes): (Vec<Shape>, Vec<Shape>) =
         shapes(structure).into_iter().partition(Shape::is_flat);
+    if shapes.is_empty() {
+        return String::new(); // nothing to draw: all columns meet at once
+    }
     let trees = structure.trees.len();
     let at_once: usize = flat.iter().map(|shape| shape.trees).sum();
     let at_once = match at_once {
         0 => String::new(),
-        1 => " In one tree all columns meet at once.".into(),
-        n => format!(" In {n} trees all columns meet at once."),
+        1 => " One more tree has a single joint, in which all columns meet.".into(),
+        n => format!(" {n} more trees have a single joint, in which all columns meet."),
     };
     let mut pictures = String::new();
     for shape in shapes.iter().take(DRAWN) {
@@ -228,9 +231,6 @@ pub fn section(
     let mut pictures = format!("<div class=\"two\">\n{pictures}</div>\n");
     if structure.width() > MANY {
         pictures = format!("<details>\n<summary>The pictures</summary>\n{pictures}</details>\n");
-    }
-    if shapes.is_empty() {
-        pictures.clear();
     }
     let left_out = match shapes.len().saturating_sub(DRAWN) {
         0 => String::new(),
@@ -257,7 +257,11 @@ mod tests {
         let table = table
             .trees([groups.clone(), groups, vec![vec![0, 1, 2, 3]]])
             .window(2);
-        let shapes = shapes(&table.build().unwrap());
+        let structure = table.build().unwrap();
+        let page = section(&structure, &|column| column.to_string(), None);
+        assert!(page.contains("<h2>The tree of columns</h2>"), "{page}");
+        assert!(page.contains("One more tree has a single joint"), "{page}");
+        let shapes = shapes(&structure);
         assert_eq!(shapes.iter().map(|s| s.trees).collect::<Vec<_>>(), [2, 1]);
         assert!(!shapes[0].is_flat() && shapes[1].is_flat());
         let name = |column: usize| format!("<a name that is much too long> {column}");

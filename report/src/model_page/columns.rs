@@ -143,14 +143,21 @@ fn order(subject: &mut Subject<'_>, columns: &[ColumnInformation]) -> Result<Vec
                 });
             }
         }
-        if let Some(best) = best {
-            left.retain(|&column| column != best.column);
-            asked.push(best.column);
-            order.push(best);
-        }
+        let before = order
+            .last()
+            .map_or(f64::INFINITY, |next: &NextColumn| next.uncertainty);
+        let Some(best) = best.filter(|best| best.uncertainty < before - LEAST_GAIN) else {
+            break; // no other column tells more
+        };
+        left.retain(|&column| column != best.column);
+        asked.push(best.column);
+        order.push(best);
     }
     Ok(order)
 }
+
+/// What the next column to ask for must tell, in nats.
+const LEAST_GAIN: f64 = 1e-3;
 
 /// Columns that are shown at once; the others are folded.
 const SHOWN: usize = 20;
@@ -355,10 +362,14 @@ mod tests {
         }
         assert!(told.columns.is_sorted_by(|a, b| a.alone >= b.alone));
         assert_eq!(told.order[0].column, told.columns[0].column);
-        close(
-            told.order[2].uncertainty,
-            left(&mut predictor, &sample, &[0, 1, 2]),
-        );
+        let mut asked = Vec::new();
+        for next in &told.order {
+            let before = left(&mut predictor, &sample, &asked);
+            asked.push(next.column);
+            close(next.uncertainty, left(&mut predictor, &sample, &asked));
+            assert!(next.uncertainty < before - LEAST_GAIN, "it tells something");
+        }
+        assert_eq!(told.order.len(), 2, "the third tells nothing: {told:?}");
     }
 
     #[test]

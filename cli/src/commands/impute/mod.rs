@@ -49,7 +49,7 @@ impl From<FillWith> for How {
 /// All ways are exact. The mode is that of the missing values and the hidden variables
 /// together, not of the missing values alone. Only columns that the model knows are filled in. All
 /// other cells and columns stay as they were written, in their order. In a column of whole
-/// numbers, the mean may be a decimal number. The target is not filled in: use
+/// numbers, the mean may be a decimal number. A class is not filled in: use
 /// `sumout predict` for that.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
         variance: args.variance.as_deref(),
         probabilities: args.probabilities.as_deref(),
     };
-    let mut out = FilledOutput::create(&paths, format, &rows.layout)?;
+    let mut out = FilledOutput::create(&paths, format, &args.input.notation()?, &rows.layout)?;
     for chunk in rows {
         let chunk = chunk?;
         let filled = if args.given_labels {

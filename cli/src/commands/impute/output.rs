@@ -3,6 +3,7 @@
 use anyhow::Result;
 use sumout_data::cells::{Field, FieldKind, Value, Written};
 use sumout_data::layout::{Chunk, ColumnKind, Layout};
+use sumout_data::notation::Notation;
 use sumout_data::output::{Output, OutputFormat, fields_of, probability_name};
 
 /// Rows without holes, and what is known of each cell that was filled in, NaN for the rest.
@@ -30,19 +31,30 @@ pub struct FilledOutput {
 
 impl FilledOutput {
     /// Starts all files.
-    pub fn create(paths: &OutputPaths<'_>, format: OutputFormat, layout: &Layout) -> Result<Self> {
+    pub fn create(
+        paths: &OutputPaths<'_>,
+        format: OutputFormat,
+        notation: &Notation,
+        layout: &Layout,
+    ) -> Result<Self> {
         let variances = paths.variance.map(|path| (path, variance_fields(layout)));
         let probabilities = paths
             .probabilities
             .map(|path| (path, probability_fields(layout)));
+        let side_file = |(path, fields)| create_side_file(path, fields, notation);
         let cells = cells_of(layout);
         let fields = cells.iter().map(|cell| cell.field.clone()).collect();
         Ok(Self {
             layout: layout.clone(),
-            out: Output::create(paths.out, format, fields, layout.image())?,
+            out: Output::create(
+                paths.out,
+                format.in_notation(notation),
+                fields,
+                layout.image(),
+            )?,
             cells,
-            variances: variances.map(create_side_file).transpose()?,
-            probabilities: probabilities.map(create_side_file).transpose()?,
+            variances: variances.map(side_file).transpose()?,
+            probabilities: probabilities.map(side_file).transpose()?,
         })
     }
 
@@ -73,8 +85,9 @@ impl FilledOutput {
 }
 
 /// A file of numbers about the cells that were filled in; empty where nothing was.
-fn create_side_file((path, fields): (&str, Vec<Field>)) -> Result<Output> {
-    Ok(Output::create(path, OutputFormat::of(path)?, fields, None)?)
+fn create_side_file(path: &str, fields: Vec<Field>, notation: &Notation) -> Result<Output> {
+    let format = OutputFormat::of(path)?.in_notation(notation);
+    Ok(Output::create(path, format, fields, None)?)
 }
 
 /// One number for each number of a row.

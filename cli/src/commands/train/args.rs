@@ -71,7 +71,7 @@ pub struct Args {
     /// Seed of all random numbers [default: 1]
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// Total number of steps
+    /// Steps of every tree; the joint training after them has an eighth of that [default: chosen for the data]
     #[arg(long)]
     pub(super) steps: Option<usize>,
     /// Trees that are trained separately and joined [default: chosen for the data, 1 with a plan]

@@ -15,7 +15,7 @@ pub fn column(args: &Args, table: &Table) -> Result<Option<usize>> {
         let names: Vec<&String> = columns.iter().map(|column| &column.name).collect();
         let got = some_of(&names);
         return Err(user_error(format!(
-            "--target {target}: expected a column of the data, got {got}"
+            "--target {target}: expected a column with numbers in it, got columns {got}"
         )));
     };
     if let ColumnKind::Categorical(names) = &columns[column].kind {

@@ -14,11 +14,11 @@ use crate::terminal::user_error::{one_line, user_error, warn};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
-use sumout::Settings;
 use sumout::model::Notes;
 use sumout::recipes::images::ImageShape;
 use sumout::recipes::{Fit, Fitting, Preset};
 use sumout::training::Prior;
+use sumout::{Settings, Structure};
 use sumout_data::cells::NoDefaultNa;
 use sumout_data::layout::{ReadOptions, Split, Table, some_of};
 use sumout_data::model_files::{DATA, DATES, NA, NO_DEFAULT_NA, SPLIT_FROM, TARGET, dates_of};
@@ -297,10 +297,15 @@ pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingD
 
 /// The size of a model that is trained.
 fn describe_model(fitting: &Fitting<'_>) -> String {
-    let structure = fitting.structure();
-    let (weights, edges) = (structure.weights(), structure.multiply_adds());
-    match fitting.trees() {
-        1 => format!("{weights} weights, {edges} multiply-adds per row"),
-        trees => format!("{trees} trees, each of {weights} weights, {edges} multiply-adds per row"),
-    }
+    let weights: usize = fitting.structures().map(Structure::weights).sum();
+    let edges: usize = fitting.structures().map(Structure::multiply_adds).sum();
+    let trees = match fitting.trees() {
+        1 => String::new(),
+        trees => format!("{trees} trees, "),
+    };
+    let clusters = match fitting.may_add_clusters() {
+        true => "; clusters may be put beside",
+        false => "",
+    };
+    format!("{trees}{weights} weights, {edges} multiply-adds per row{clusters}")
 }
