@@ -143,8 +143,8 @@ def main():
     found = results.experiments("norb", args, data.for_seed(1), data.set)
     for experiment in found[:1] if args.quick else found:
         for seed in experiment.seeds:
-            fills = experiment.options["fill"]
-            if all(experiment.has(seed, fill) for fill in fills):
+            fills = [fill for fill in experiment.options["fill"] if not experiment.has(seed, fill)]
+            if not fills:
                 continue
             experiment.use(data.for_seed(seed))
             count = 1 if args.quick else experiment.options["nets"]

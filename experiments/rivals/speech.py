@@ -186,8 +186,8 @@ def main():
         if args.quick:
             experiment.columns, experiment.options["test"] = ["clean", "iid:0.5"], 4
         for seed in experiment.seeds:
-            fills = experiment.options["fill"]
-            if all(experiment.has(seed, fill) for fill in fills):
+            fills = [fill for fill in experiment.options["fill"] if not experiment.has(seed, fill)]
+            if not fills:
                 continue
             experiment.use(data.for_seed(seed))
             net, seconds, weights = trained(experiment.data.train, len(data.classes), seed, experiment.options, args)

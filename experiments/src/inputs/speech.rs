@@ -89,9 +89,12 @@ fn is_shared_sentence(path: &Path) -> bool {
         .any(|name| stem.eq_ignore_ascii_case(name))
 }
 
+/// Reads the text of a file of phones; none where it is not one.
+type Parse = fn(&str) -> Option<Vec<Segment>>;
+
 /// The phones of a sound, if there is a file of them.
 fn phones_beside(path: &Path) -> Result<Option<Vec<Segment>>> {
-    let kinds: [(&str, fn(&str) -> Option<Vec<Segment>>); 2] = [("phn", timit), ("lab", lab)];
+    let kinds: [(&str, Parse); 2] = [("phn", timit), ("lab", lab)];
     for (ending, parse) in kinds {
         for ending in [ending.to_owned(), ending.to_uppercase()] {
             let labels = path.with_extension(&ending);

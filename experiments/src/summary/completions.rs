@@ -73,7 +73,8 @@ impl Completions {
             for (line, (method, _)) in self.methods.iter().enumerate() {
                 let rows = self.images(folder, method, kind)?;
                 let corner = (left, TOP + line * CELL);
-                draw_line(&mut drawn, &rows, &seen, corner)?;
+                let holes = if *method == "whole" { &rows } else { &seen };
+                draw_line(&mut drawn, &rows, holes, corner)?;
             }
         }
         for (line, (_, name)) in self.methods.iter().enumerate() {
