@@ -181,7 +181,7 @@ def main():
     found = results.experiments("few-labels", args, data)
     for experiment in found[:1] if args.quick else found:
         counts = [200] if args.quick else experiment.options["labels"]
-        for seed, labels, kind in product(experiment.seeds, counts, experiment.options["kinds"]):
+        for seed, kind, labels in product(experiment.seeds, experiment.options["kinds"], counts):
             if not experiment.has(seed, f"{kind} {labels}"):
                 test(experiment, kind, labels, seed, args)
     if args.quick:

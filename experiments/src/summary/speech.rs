@@ -31,7 +31,7 @@ fn of_set<'a>(records: &'a [Record], set: &'a str) -> impl Iterator<Item = &'a R
 fn row_name(record: &Record, row: &str) -> String {
     let fill = match row {
         "" => "",
-        "mean" => ", mean imputation",
+        "mean" => ", mean",
         "omp" => ", inpainting",
         other => other,
     };
