@@ -37,8 +37,8 @@ fn cells(records: &[Record]) -> Vec<Cell<'_>> {
 fn method(record: &Record, kind: &str) -> String {
     match kind {
         "" => format!("**{}**", record.title),
-        "lenet" => "LeNet on the labelled".into(),
-        "boosting" => "HistGradientBoosting on the labelled".into(),
+        "lenet" => "LeNet".into(),
+        "boosting" => "HistGradientBoosting".into(),
         "spreading" => "label spreading".into(),
         other => other.into(),
     }
