@@ -34,6 +34,8 @@ pub struct Chart<'a> {
     pub below: &'a str,
     /// One for each point of a line.
     pub heads: Vec<String>,
+    /// The head with which columns of another kind begin: lines are broken before it.
+    pub broken_at: Option<usize>,
 }
 
 impl Chart<'_> {
@@ -82,18 +84,15 @@ impl Chart<'_> {
     }
 
     fn draw_line(&self, svg: &mut String, line: &Line, stroke: &Stroke) {
-        let points: Vec<String> = line
-            .points
-            .iter()
-            .enumerate()
+        let points = line.points.iter().enumerate();
+        let points: Vec<String> = points
             .map(|(slot, &p)| format!("{:.1} {:.1}", self.x(slot), y(p)))
             .collect();
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{}\" fill=\"none\" {}/>",
-            points.join("L"),
-            stroke.attributes()
-        );
+        let (first, second) = points.split_at(self.broken_at.unwrap_or(points.len()));
+        for part in [first, second].into_iter().filter(|part| !part.is_empty()) {
+            let (path, look) = (part.join("L"), stroke.attributes());
+            let _ = writeln!(svg, "<path d=\"M{path}\" fill=\"none\" {look}/>");
+        }
         for (slot, &p) in line.points.iter().enumerate() {
             let (x, y, colour, name) = (self.x(slot), y(p), stroke.colour, &line.name);
             let _ = writeln!(
@@ -159,6 +158,26 @@ fn moved_apart(wanted: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How many paths a chart of one line has.
+    fn paths(broken_at: Option<usize>) -> usize {
+        let line = Line {
+            name: "a".into(),
+            points: vec![10.0, 20.0, 30.0],
+        };
+        let chart = Chart {
+            title: "title",
+            below: "below",
+            heads: ["1", "2", "3"].map(str::to_owned).to_vec(),
+            broken_at,
+        };
+        chart.svg(&[line]).matches("<path").count()
+    }
+
+    #[test]
+    fn lines_are_broken_between_kinds_of_columns() {
+        assert_eq!(paths(Some(2)), paths(None) + 1);
+    }
 
     #[test]
     fn names_do_not_overlap() {

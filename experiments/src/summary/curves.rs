@@ -13,6 +13,7 @@ pub fn iid(records: &[Record]) -> String {
         title: "Accuracy in % when each pixel is missing with a probability",
         below: "probability",
         heads: heads(&columns),
+        broken_at: None,
     };
     chart.svg(&lines(records, &columns))
 }
@@ -24,6 +25,7 @@ pub fn squares(records: &[Record]) -> String {
         title: "Accuracy in % when squares are missing",
         below: "number × width²",
         heads: heads(&columns),
+        broken_at: None,
     };
     chart.svg(&lines(records, &columns))
 }

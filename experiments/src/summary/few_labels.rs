@@ -102,6 +102,7 @@ pub fn curves(records: &[Record], has_holes: bool, title: &str) -> Option<String
         title,
         below: "labels of 60,000 images",
         heads: labels.iter().map(usize::to_string).collect(),
+        broken_at: None,
     };
     (!lines.is_empty()).then(|| chart.svg(&lines))
 }

@@ -57,6 +57,7 @@ pub fn curves(records: &[Record], set: &str, columns: Range<usize>, title: &str)
         title,
         below,
         heads: heads(&columns),
+        broken_at: None,
     };
     (!lines.is_empty()).then(|| chart.svg(&lines))
 }

@@ -22,6 +22,11 @@ fn head(column: &str) -> String {
     }
 }
 
+/// Whether samples are missing in gaps.
+fn is_gaps(column: &str) -> bool {
+    matches!(column.parse(), Ok(Missing::Blocks { .. }))
+}
+
 /// The records of a set.
 fn of_set<'a>(records: &'a [Record], set: &'a str) -> impl Iterator<Item = &'a Record> {
     records.iter().filter(move |record| record.is_on(set))
@@ -96,6 +101,7 @@ pub fn curves(records: &[Record], set: &str, title: &str) -> Option<String> {
         title,
         below: "samples missing alone; then half of them in gaps of this length",
         heads: columns.iter().map(|column| head(column)).collect(),
+        broken_at: columns.iter().position(|column| is_gaps(column)),
     };
     Some(chart.svg(&lines))
 }
