@@ -6,8 +6,10 @@ use crate::columns::fit_to_model;
 use crate::columns::table_source::{TableFormat, TableSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::source::Origin;
+use crate::formats::class_files::ClassFiles;
 use crate::formats::png::ImageFiles;
-use crate::formats::{idx, norb, npy, npz, parquet_folder, png};
+use crate::formats::sound_files::SoundFiles;
+use crate::formats::{idx, norb, npy, npz, parquet_folder, png, sound};
 use crate::rows::layout::{Layout, ReadOptions, RowStream, Split, Table};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +26,9 @@ enum Raw {
     /// Numbers, and perhaps labels.
     Numbers(Box<RowStream>),
     /// Files of images, and perhaps classes.
-    Images(ImageFiles),
+    Images(ClassFiles),
+    /// Files of sound, and perhaps classes.
+    Sounds(ClassFiles),
 }
 
 impl Raw {
@@ -39,7 +43,8 @@ impl DataSet {
         match self.raw {
             Raw::Table(source) => source.rows(&self.options),
             Raw::Numbers(rows) => Ok(*rows),
-            Raw::Images(files) => files.rows(None),
+            Raw::Images(files) => ImageFiles(files).rows(None),
+            Raw::Sounds(files) => SoundFiles(files).rows(None),
         }
     }
 
@@ -49,6 +54,7 @@ impl DataSet {
             Raw::Table(source) => fit_to_model::table(&source, &self.options, model),
             Raw::Numbers(rows) => fit_to_model::numbers(*rows, model),
             Raw::Images(files) => fit_to_model::images(files, model),
+            Raw::Sounds(files) => fit_to_model::sounds(files, model),
         }
     }
 }
@@ -61,13 +67,14 @@ enum FileFormat {
     Npy,
     Npz,
     Png,
+    Sound,
     Table(TableFormat),
 }
 
 /// Whether a name ends like a file of data.
 pub fn is_data_name(name: &str) -> bool {
-    const ENDINGS: [&str; 8] = [
-        ".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet", ".npy", ".npz", ".png",
+    const ENDINGS: [&str; 9] = [
+        ".csv", ".tsv", ".csv.gz", ".jsonl", ".parquet", ".npy", ".npz", ".png", ".wav",
     ];
     let name = name.to_ascii_lowercase();
     ENDINGS.iter().any(|ending| name.ends_with(ending))
@@ -151,17 +158,25 @@ fn open_digits_files(split: Split) -> Result<RowStream> {
     idx::open(&images, Some(&labels))
 }
 
-/// A folder such as MNIST's, one of Parquet files, or one of images.
+/// A folder such as MNIST's, one of Parquet files, or one of images or sounds.
 fn open_folder(folder: &Path, split: Split) -> Result<Raw> {
     if !parquet_folder::files(folder)?.is_empty() {
         let origin = Origin::File(folder.to_owned());
         let source = TableSource::new(origin, Some(TableFormat::Parquet));
         return Ok(Raw::Table(source));
     }
-    match idx::in_folder(folder, split) {
-        Some(images) => idx::open_file(&images).map(Raw::numbers),
-        None => ImageFiles::of_folder(folder, split).map(Raw::Images),
+    if let Some(images) = idx::in_folder(folder, split) {
+        return idx::open_file(&images).map(Raw::numbers);
     }
+    if let Some(images) = ClassFiles::of_folder(folder, split, "png")? {
+        return Ok(Raw::Images(images));
+    }
+    if let Some(sounds) = ClassFiles::of_folder(folder, split, "wav")? {
+        return Ok(Raw::Sounds(sounds));
+    }
+    let expected = "MNIST's four files, Parquet files, PNG images, WAV files, or folders of them";
+    let error = Error::expected(ErrorKind::UnknownFormat, expected, "none");
+    Err(error.in_file(&folder.display().to_string()))
 }
 
 fn open_file(path: &Path, split: Split) -> Result<Raw> {
@@ -170,7 +185,8 @@ fn open_file(path: &Path, split: Split) -> Result<Raw> {
         FileFormat::Norb => Raw::numbers(norb::open_file(path)?),
         FileFormat::Npy => Raw::numbers(npy::open_file(path)?),
         FileFormat::Npz => Raw::numbers(npz::open_file(path, split)?),
-        FileFormat::Png => Raw::Images(ImageFiles::of_file(path)),
+        FileFormat::Png => Raw::Images(ClassFiles::of_file(path)),
+        FileFormat::Sound => Raw::Sounds(ClassFiles::of_file(path)),
         FileFormat::Table(format) => {
             let origin = Origin::File(path.to_owned());
             Raw::Table(TableSource::new(origin, Some(format)))
@@ -198,6 +214,7 @@ fn format_of(path: &Path) -> Result<FileFormat> {
         "npy" => Some(FileFormat::Npy),
         "npz" => Some(FileFormat::Npz),
         "png" => Some(FileFormat::Png),
+        "wav" | "sph" => Some(FileFormat::Sound),
         "mat" => Some(FileFormat::Norb),
         _ => name.contains("idx").then_some(FileFormat::Idx),
     };
@@ -211,12 +228,13 @@ fn by_content(path: &Path) -> Result<FileFormat> {
         _ if start.starts_with(npy::MAGIC) => FileFormat::Npy,
         _ if start.starts_with(npz::MAGIC) => FileFormat::Npz,
         _ if start.starts_with(png::MAGIC) => FileFormat::Png,
+        _ if sound::begins(start) => FileFormat::Sound,
         _ if start.starts_with(b"PAR1") => FileFormat::Table(TableFormat::Parquet),
         _ if norb::begins(start) => FileFormat::Norb,
         [0, 0, 8..=14, 1..=4, ..] => FileFormat::Idx,
         _ => {
             let endings =
-                ".csv, .jsonl, .npy, .npz, .png, .parquet, .mat (small NORB) or an IDX file";
+                ".csv, .jsonl, .npy, .npz, .png, .wav, .parquet, .mat (small NORB) or an IDX file";
             let error = Error::expected(ErrorKind::UnknownFormat, endings, "something else");
             return Err(error.in_file(&path.display().to_string()));
         }
@@ -247,6 +265,7 @@ mod tests {
             ("a.npy", FileFormat::Npy),
             ("a.npz", FileFormat::Npz),
             ("a.png", FileFormat::Png),
+            ("A.WAV", FileFormat::Sound),
             ("a-dat.mat", FileFormat::Norb),
             ("train-images-idx3-ubyte.gz", FileFormat::Idx),
             ("a.idx", FileFormat::Idx),
@@ -258,6 +277,8 @@ mod tests {
             (b"PK\x03\x04....", FileFormat::Npz),
             (b"\x89PNG\r\n\x1a\n", FileFormat::Png),
             (b"PAR1", FileFormat::Table(Parquet)),
+            (b"RIFF\0\0\0\0WAVEfmt ", FileFormat::Sound),
+            (b"NIST_1A\n   1024\n", FileFormat::Sound),
             (&0x1e3d_4c55_u32.to_le_bytes(), FileFormat::Norb),
             (&[0, 0, 8, 3, 0], FileFormat::Idx),
         ] {

@@ -72,13 +72,30 @@ fn norb() -> Vec<u8> {
         .collect()
 }
 
-/// A sound file of every format.
+fn wav() -> Vec<u8> {
+    let mut file = b"RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+    file.extend(b"\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\x08\0\0\0");
+    file.extend([0, 0, 0, 0x40, 0, 0x80, 0xff, 0x7f]);
+    file
+}
+
+fn sphere() -> Vec<u8> {
+    let mut file = b"NIST_1A\n    128\nsample_count -i 4\nsample_rate -i 16000\n".to_vec();
+    file.extend(b"sample_coding -s3 pcm\nend_head\n");
+    file.resize(128, b' ');
+    file.extend([0, 0, 0, 0x40, 0, 0x80, 0xff, 0x7f]);
+    file
+}
+
+/// A file of every format.
 fn files() -> Vec<(&'static str, Vec<u8>)> {
     let images = idx::encode(&[3, 2, 2], &[7; 12]);
     vec![
         ("a.idx", images.clone()),
         ("a.idx.gz", zip(&images)),
         ("a-dat.mat", norb()),
+        ("a.wav", wav()),
+        ("b.wav", sphere()),
         ("hole.npy", data("hole.npy")),
         ("fortran.npy", data("fortran.npy")),
         ("fortran.npy.gz", zip(&data("fortran.npy"))),

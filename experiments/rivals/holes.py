@@ -73,18 +73,24 @@ class Draws:
         return ((high << np.uint64(32)) | low) % np.uint64(n)
 
 
-def test_masks(kind, rows, seed, height=SIDE, width=SIDE):
-    """Which pixels of these rows are missing: (n, height · width), bool."""
+def test_masks(kind, rows, seed, height=SIDE, width=SIDE, cameras=1):
+    """Which pixels of these rows are missing: (n, height · width · cameras), bool. Each camera has its own holes."""
     rows = tuple(rows)
-    draws = Draws(rows, seed, height * width)
+    draws = Draws(rows, seed, height * width * cameras)
+    masks = [mask_of(kind, draws, len(rows), height, width) for _ in range(cameras)]
+    return np.stack(masks, -1).reshape(len(rows), -1)
+
+
+def mask_of(kind, draws, count, height, width):
+    """The next mask of every row: (count, height · width), bool."""
     y, x = (axis.astype(np.uint64)[None] for axis in np.mgrid[:height, :width])
     name, _, size = kind.partition(":")
-    mask = np.zeros((len(rows), height, width), bool)
+    mask = np.zeros((count, height, width), bool)
     if name == "iid":
         mask = draws.chance(float(size), height * width)
     elif name == "rect":
-        count, side = map(int, size.split("x"))
-        for _ in range(count):
+        squares, side = map(int, size.split("x"))
+        for _ in range(squares):
             top = draws.below(height - side + 1)[:, None, None]
             left = draws.below(width - side + 1)[:, None, None]
             mask |= (y >= top) & (y < top + side) & (x >= left) & (x < left + side)
@@ -105,7 +111,7 @@ def test_masks(kind, rows, seed, height=SIDE, width=SIDE):
         mask = blocks.repeat(int(side), 1).repeat(int(side), 2)[:, :height, :width]
     elif kind != "clean":
         raise ValueError(f"holes: expected a kind of `holes.py`, got {kind!r}")
-    return mask.reshape(len(rows), height * width)
+    return mask.reshape(count, height * width)
 
 
 class TrainHoles:

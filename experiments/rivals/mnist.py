@@ -32,6 +32,7 @@ class Data:
     train: Images
     test: Images
     checksum: str  # SHA-256 of pixels and labels, training images first, as the Rust program has it
+    shape: tuple = (SIDE, SIDE, 1)  # height, width, cameras
 
 
 def default_folder():

@@ -15,6 +15,7 @@ from steps import choose_device, say
 
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE.parent.parent / "data" / "digits"  # 5,000 training and 1,000 test images
+SCRIPTS = {"few-labels": "few_labels"}  # where the name of a script is not that of its method
 DEFAULTS = {"paper": None, "seeds": [1, 2, 3], "columns": holes.PAPER, "train": None, "test": None, "hold_out": 0}
 
 
@@ -22,7 +23,8 @@ def arguments(description):
     """The options that all scripts share."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("names", nargs="*", help="plans; default: all of this method")
-    parser.add_argument("--data", help="folder with the four files of MNIST; default: where `sumout data get` puts them")
+    parser.add_argument("--data", help="folder with the four files of MNIST; default: where `sumout data get` puts them. "
+                        "For other sets, the folder that `experiments prepare` wrote")  # fmt: skip
     parser.add_argument("--plans", type=Path, default=HERE.parent / "plans")
     parser.add_argument("--results", type=Path, default=HERE.parent / "results")
     parser.add_argument("--work", type=Path, help="folder for trained nets and unfinished work; default: the results")
@@ -71,14 +73,13 @@ class Experiment:
         self.name, self.plan = name, plan
         self.options, self.columns = plan.setdefault("options", {}), plan["columns"]
         self.seeds = args.seeds or plan["seeds"]
-        self.path, self.data = args.results / f"{name}.json", data
-        self.test = data.test.first(plan["test"])
-        self.machine = machine(args.device)
+        self.path, self.machine = args.results / f"{name}.json", machine(args.device)
+        self.use(data)
         self.record = {
             "name": name,
             "title": plan["title"],
             "method": plan["method"],
-            "command": f"python experiments/rivals/{script}.py {name}",
+            "command": f"python experiments/rivals/{script}.py {name}" + (" --data DATA" if "set" in plan else ""),
             "data": data.checksum,
             "plan": plan,
             "settings": {"torch": torch.__version__.partition("+")[0]},
@@ -90,25 +91,29 @@ class Experiment:
             if old["plan"] == plan and old["data"] == data.checksum:
                 self.record |= {"runs": old["runs"], "settings": old["settings"]}
 
+    def use(self, data):
+        """What trains and what tests; in some sets it depends on the seed."""
+        self.data, self.test = data, data.test.first(self.plan["test"])
+
     def has(self, seed, row=""):
         return any(run["seed"] == seed and run["row"] == row for run in self.record["runs"])
 
     def masks(self, column, seed):
-        """The holes of a column in the test images: (n, 784), bool."""
-        mask = holes.test_masks(column, range(len(self.test.labels)), seed)
+        """The holes of a column in the test images: (n, numbers of an image), bool."""
+        mask = holes.test_masks(column, range(len(self.test.labels)), seed, *self.data.shape)
         return torch.from_numpy(mask).to(self.test.pixels.device)
 
     def accuracy(self, answers):
         """In percent; answers are (n) or (nets, n)."""
         return 100 * (answers == self.test.labels).double().mean(-1)
 
-    def add(self, seed, accuracies, train_seconds, test_seconds, row=""):
+    def add(self, seed, accuracies, train_seconds, test_seconds, row="", tested=None):
         run = {
             "row": row,
             "seed": seed,
             "mask_seed": seed,
             "train": len(self.data.train.labels),
-            "test": len(self.test.labels),
+            "test": len(self.test.labels[:tested]),
             "train_seconds": round(train_seconds, 1),
             "test_seconds": round(test_seconds, 1),
             "machine": self.machine,
@@ -132,14 +137,16 @@ class Experiment:
         beside.replace(self.path)
 
 
-def experiments(method, args, data):
-    """The plans of a method, or those of them that were named."""
+def experiments(method, args, data, of_set="mnist"):
+    """The plans of a method on a data set, or those of them that were named."""
     found = []
     for path in sorted(args.plans.glob("*.toml")):
-        if tomllib.loads(path.read_text())["method"] == method and (path.stem in args.names or not args.names):
-            found.append(Experiment(path.stem, method, args, data))
+        plan = tomllib.loads(path.read_text())
+        is_wanted = path.stem in args.names or not args.names
+        if is_wanted and (plan["method"], plan.get("set", "mnist")) == (method, of_set):
+            found.append(Experiment(path.stem, SCRIPTS.get(method, method), args, data))
     if not found:
-        raise SystemExit(f"expected plans with method = {method!r} in {args.plans}, got {args.names or 'none'}")
+        raise SystemExit(f"expected plans of {method} on {of_set} in {args.plans}, got {args.names or 'none'}")
     return found
 
 

@@ -3,6 +3,7 @@
 //! ```toml
 //! title = "HT-TMM"               # the name in tables and curves
 //! paper = "HT-TMM"               # the paper's row beside it; optional
+//! set = "mnist"                  # or norb, eth80, timit, arctic; this is the default
 //! method = "tmm"
 //! seeds = [1, 2, 3]              # of weights and of holes; this is the default
 //! columns = ["clean", "iid:0.9"] # kinds of holes; default: the paper's 16
@@ -26,7 +27,8 @@
 //! options.model.settings = { shift = 1 }
 //! ```
 
-use crate::inputs::mnist::Mnist;
+use crate::inputs::examples::DataSet;
+use crate::inputs::sets::Set;
 use crate::inputs::test_masks;
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
@@ -56,6 +58,12 @@ pub enum Method {
     Dpm,
     /// A sum-product network of cirkit.
     Spn,
+    /// ConvNets of images of 32×32, in `rivals/norb.py`.
+    Norb,
+    /// A ConvNet of windows of sound, in `rivals/speech.py`.
+    Speech,
+    /// Methods for few labels, in `rivals/few_labels.py`.
+    FewLabels,
     /// Two-digit tasks: a Tensorial Mixture Model.
     PairsTmm,
     /// Two-digit tasks: the robust linear classifier.
@@ -76,6 +84,9 @@ pub struct Experiment {
     pub title: String,
     /// The row of the paper's tables that it stands beside.
     pub paper: Option<String>,
+    /// What it is run on.
+    #[serde(default, skip_serializing_if = "Set::is_mnist")]
+    pub set: Set,
     /// What is run.
     pub method: Method,
     /// Of weights and of holes.
@@ -155,17 +166,17 @@ impl Experiment {
     }
 
     /// The part of the data that it uses.
-    pub fn data(&self, mnist: &Mnist) -> Mnist {
-        let whole = if self.hold_out > 0 {
-            mnist.held_out(self.hold_out)
-        } else {
-            mnist.clone()
-        };
-        Mnist {
-            train: whole.train.range(0, self.train.unwrap_or(usize::MAX)),
-            test: whole.test.range(0, self.test.unwrap_or(usize::MAX)),
-            checksum: whole.checksum,
+    pub fn data(&self, mut data: DataSet) -> DataSet {
+        if self.hold_out > 0 {
+            data = data.held_out(self.hold_out);
         }
+        if let Some(count) = self.train {
+            data.train = data.train.range(0, count);
+        }
+        if let Some(count) = self.test {
+            data.test = data.test.range(0, count);
+        }
+        data
     }
 }
 

@@ -15,12 +15,14 @@
 )]
 
 mod parallel;
+mod arrays;
 mod inputs;
 mod experiment;
 mod results;
 mod methods;
 mod summary;
 mod run;
+mod prepare;
 
 use anyhow::Result;
 use clap::Parser;
@@ -41,6 +43,8 @@ struct Args {
 enum Command {
     /// Run experiments; runs that are in the result file already are not repeated
     Run(run::RunArgs),
+    /// Write a data set as arrays, for the scripts in `rivals`
+    Prepare(prepare::PrepareArgs),
     /// Write the tables of the README files again, from the result files
     Tables,
     /// Draw accuracy curves, samples and neurons again
@@ -51,6 +55,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     match &args.command {
         Command::Run(run) => run::run(&args.folder, run),
+        Command::Prepare(prepare) => prepare::run(prepare),
         Command::Tables => readme_tables::run(&args.folder),
         Command::Pictures => pictures::run(&args.folder),
     }

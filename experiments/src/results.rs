@@ -79,9 +79,14 @@ pub struct Spread {
 }
 
 impl Record {
-    /// Whether it has all 16 columns of the paper.
+    /// Whether it has all 16 columns of the paper, on MNIST.
     pub fn is_whole(&self) -> bool {
-        self.columns == test_masks::all_texts()
+        self.is_on("mnist") && self.columns == test_masks::all_texts()
+    }
+
+    /// Whether it ran on that data set; MNIST is what plans do not name.
+    pub fn is_on(&self, set: &str) -> bool {
+        self.plan["set"].as_str().unwrap_or("mnist") == set
     }
 
     /// Rows in the order of their runs.

@@ -1,7 +1,7 @@
 //! `run`: one job for each seed of each experiment, several at a time.
 
 use crate::experiment::{Experiment, Method};
-use crate::inputs::mnist::Mnist;
+use crate::inputs::examples::Collection;
 use crate::methods::{digit_pairs, knn, tmm};
 use crate::parallel;
 use crate::results::ResultFile;
@@ -16,9 +16,10 @@ pub struct RunArgs {
     /// Names of experiments: plans/NAME.toml, or a variant in tuning/*.toml
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// MNIST: a name that `sumout data get` knows, or a folder with its four files
-    #[arg(long, default_value = "mnist")]
-    data: String,
+    /// The file or folder of the data set that the plans name; for MNIST also a name that `sumout data get` knows
+    /// [default: mnist]
+    #[arg(long)]
+    data: Option<String>,
     /// Start over: throw away the runs in the result file
     #[arg(long)]
     again: bool,
@@ -53,15 +54,20 @@ struct Job<'a> {
 pub fn run(folder: &Path, args: &RunArgs) -> Result<()> {
     let read = |name: &String| Experiment::read(folder, name);
     let experiments = args.names.iter().map(read).collect::<Result<Vec<_>>>()?;
-    let mnist = Mnist::read(&args.data)?;
+    let set = experiments[0].set;
+    ensure!(
+        experiments.iter().all(|experiment| experiment.set == set),
+        "expected experiments on one data set"
+    );
+    let collection = set.read(args.data.as_deref())?;
     let open = |experiment: &Experiment| {
         let command = command(folder, experiment);
-        ResultFile::open(experiment, &mnist.checksum, command, args.again)
+        ResultFile::open(experiment, &collection.checksum, command, args.again)
     };
     let files = experiments.iter().map(open).collect::<Result<Vec<_>>>()?;
     let failures = Mutex::new(Vec::new());
     parallel::for_each(args.jobs, jobs(&experiments, &files), |job| {
-        run_or_note(&job, &mnist, args, &failures);
+        run_or_note(&job, &collection, args, &failures);
         Ok(())
     })?;
     let failures = failures
@@ -72,9 +78,9 @@ pub fn run(folder: &Path, args: &RunArgs) -> Result<()> {
 }
 
 /// Runs a job, or prints why it failed and notes its name.
-fn run_or_note(job: &Job<'_>, mnist: &Mnist, args: &RunArgs, failures: &Mutex<Vec<String>>) {
+fn run_or_note(job: &Job<'_>, all: &Collection, args: &RunArgs, failures: &Mutex<Vec<String>>) {
     let name = &job.experiment.name;
-    if let Err(error) = run_one(job, mnist, args) {
+    if let Err(error) = run_one(job, all, args) {
         eprintln!("{name}, seed {}: {error:#}", job.seed);
         let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.push(name.clone());
@@ -94,24 +100,22 @@ fn jobs<'a>(experiments: &'a [Experiment], files: &'a [ResultFile]) -> Vec<Job<'
 }
 
 /// One seed. The method is chosen here.
-fn run_one(job: &Job<'_>, mnist: &Mnist, args: &RunArgs) -> Result<()> {
+fn run_one(job: &Job<'_>, all: &Collection, args: &RunArgs) -> Result<()> {
     let &Job {
         experiment,
         seed,
         file,
     } = job;
-    let mnist = &experiment.data(mnist);
+    let data = &experiment.data(all.for_seed(seed));
     let device = &args.device_choice();
     match experiment.method {
-        Method::Knn => knn::run(experiment, seed, mnist, file),
-        Method::Tmm => tmm::run(experiment, seed, mnist, file, device),
-        Method::PairsTmm => digit_pairs::run_tmm(experiment, seed, mnist, file, device),
-        Method::PairsRobust => digit_pairs::run_robust(experiment, seed, mnist, file, args.jobs),
-        Method::Lenet | Method::Resnet | Method::Gsn | Method::Nice | Method::Dpm | Method::Spn => {
-            bail!(
-                "expected a method of this program, got a rival in PyTorch: see experiments/rivals"
-            )
-        }
+        Method::Knn => knn::run(experiment, seed, data, file),
+        Method::Tmm => tmm::run(experiment, seed, data, file, device),
+        Method::PairsTmm => digit_pairs::run_tmm(experiment, seed, data, file, device),
+        Method::PairsRobust => digit_pairs::run_robust(experiment, seed, data, file, args.jobs),
+        _ => bail!(
+            "expected a method of this program, got a rival in PyTorch: see experiments/rivals"
+        ),
     }
 }
 
@@ -122,6 +126,11 @@ fn command(folder: &Path, experiment: &Experiment) -> String {
     let device = at.and_then(|at| words.get(at + 1));
     let on_gpu = device.is_some_and(|device| device != "cpu");
     let feature = if on_gpu { " --features cuda" } else { "" };
+    let data = if experiment.set.is_mnist() {
+        ""
+    } else {
+        " --data DATA"
+    };
     let options = device.map_or_else(String::new, |device| format!(" --device {device}"));
     let place = if folder == Path::new("experiments") {
         String::new()
@@ -129,5 +138,62 @@ fn command(folder: &Path, experiment: &Experiment) -> String {
         format!("--folder {} ", folder.display())
     };
     let name = &experiment.name;
-    format!("cargo run --release -p experiments{feature} -- {place}run {name}{options}")
+    format!("cargo run --release -p experiments{feature} -- {place}run {name}{data}{options}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inputs::norb::tests::write_folder;
+    use crate::results;
+    use std::fs;
+
+    const PLAN: &str = r#"
+title = "two together"
+set = "norb"
+method = "tmm"
+seeds = [1]
+columns = ["clean", "iid:0.5", "rect:1x7"]
+[options]
+shifts = 0
+betas = [0.01, 1.0]
+[options.model.image]
+patch = [4, 4]
+frame = [32, 32]
+components = 8
+levels = [{ window = [2, 2], channels = 8, sharing = "shared" }, { window = [4, 4], channels = 16, sharing = "shared" }]
+[options.model.settings]
+steps = 80
+batch = 32
+rate = 0.05
+rotate = 2.0
+stretch = 0.02
+"#;
+
+    /// From files in the published format to a result file.
+    #[test]
+    fn an_ensemble_on_small_norb() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plans, files) = (folder.path().join("plans"), folder.path().join("norb"));
+        fs::create_dir_all(&plans).unwrap();
+        fs::create_dir_all(&files).unwrap();
+        fs::write(plans.join("toys.toml"), PLAN).unwrap();
+        write_folder(&files, 60);
+        let args = RunArgs {
+            names: vec!["toys".into()],
+            data: Some(files.display().to_string()),
+            again: false,
+            jobs: 1,
+            device: "cpu".into(),
+            precision: None,
+        };
+        run(folder.path(), &args).unwrap();
+        let record = results::read(&folder.path().join("results/toys.json")).unwrap();
+        let [only] = &record.runs[..] else {
+            panic!("expected one run, got {}", record.runs.len());
+        };
+        assert_eq!((only.train, only.test), (60, 60));
+        assert!(only.accuracies.iter().all(|&x| x > 60.0), "{only:?}");
+        assert!(record.is_on("norb") && !record.is_whole());
+    }
 }

@@ -84,8 +84,8 @@ impl KeepArgs {
 /// Where rows come from.
 #[derive(Debug, clap::Args)]
 pub struct Input {
-    /// A file (CSV, JSON lines, IDX or NPY, also gzipped; NPZ, Parquet or PNG), a folder of PNGs,
-    /// the name of a data set, or `-` for standard input. An empty cell, NA, N/A, NaN, null and None
+    /// A file (CSV, JSON lines, IDX or NPY, also gzipped; NPZ, Parquet, PNG or WAV), a folder of PNG or
+    /// WAV files, the name of a data set, or `-` for standard input. An empty cell, NA, N/A, NaN, null and None
     /// are missing
     #[arg(long, value_name = "DATA")]
     pub data: String,

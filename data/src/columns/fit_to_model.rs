@@ -4,7 +4,9 @@ use crate::columns::encode::encoded;
 use crate::columns::match_columns::{Chosen, by_order, kept_columns, places_of};
 use crate::columns::table_source::{TableSource, columns_of};
 use crate::error::{Error, ErrorKind, Result};
+use crate::formats::class_files::ClassFiles;
 use crate::formats::png::ImageFiles;
+use crate::formats::sound_files::SoundFiles;
 use crate::rows::cells::Records;
 use crate::rows::layout::{Column, ColumnKind, Keep, KeptColumn, Layout, ReadOptions, RowStream};
 
@@ -37,9 +39,16 @@ fn fitted(mut layout: Layout, model: &Layout) -> Result<Layout> {
 }
 
 /// Images, with the model's channels and classes.
-pub fn images(files: ImageFiles, model: &Layout) -> Result<RowStream> {
+pub fn images(files: ClassFiles, model: &Layout) -> Result<RowStream> {
     let channels = model.shape.map(|shape| shape.channels);
-    numbers(files.with_classes(&model.classes)?.rows(channels)?, model)
+    let files = ImageFiles(files.with_classes(&model.classes)?);
+    numbers(files.rows(channels)?, model)
+}
+
+/// Sounds, with the model's length and classes.
+pub fn sounds(files: ClassFiles, model: &Layout) -> Result<RowStream> {
+    let files = SoundFiles(files.with_classes(&model.classes)?);
+    numbers(files.rows(model.shape)?, model)
 }
 
 /// A table, read once: its columns are matched with the model's by their names.

@@ -214,6 +214,18 @@ impl ByteReader {
         Ok(array)
     }
 
+    /// Passes over `count` bytes.
+    pub fn skip(&mut self, count: u64, what: &str) -> Result<()> {
+        let passed = io::copy(&mut (&mut self.reader).take(count), &mut io::sink());
+        let passed = passed.map_err(|error| read_error(&self.name, error))?;
+        if passed < count {
+            let expected = format!("{count} bytes of {what}");
+            return Err(Error::expected(ErrorKind::Damaged, expected, passed).in_file(&self.name));
+        }
+        self.justified = self.justified.saturating_sub(count);
+        Ok(())
+    }
+
     /// All that is left.
     pub fn rest(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();

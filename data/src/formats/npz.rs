@@ -284,6 +284,29 @@ pub fn open_file(path: &Path, split: Split) -> Result<RowStream> {
     stream(values, labels, layout)
 }
 
+/// One array of an archive.
+pub struct NamedArray {
+    /// Rows first.
+    pub dims: Vec<usize>,
+    /// Row by row.
+    pub values: Vec<f32>,
+}
+
+/// Reads the array of that name.
+pub fn named(path: &Path, name: &str) -> Result<NamedArray> {
+    let archive = Archive::open(path)?;
+    let Some(entry) = archive.find(&[name.to_owned()]) else {
+        let expected = format!("an array {name}");
+        let error = Error::expected(ErrorKind::MissingColumn, expected, "none");
+        return Err(error.in_file(&archive.name));
+    };
+    let mut array = npy::array(archive.input(entry)?)?;
+    Ok(NamedArray {
+        dims: array.dims.clone(),
+        values: array.numbers(array.rows())?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

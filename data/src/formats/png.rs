@@ -5,15 +5,13 @@
 
 use crate::error::{Error, ErrorKind, Result, file_error, read_error};
 use crate::files::source::MAX_INFLATION;
-use crate::rows::layout::{
-    Chunk, ImageShape, Layout, RowStream, Split, rows_per_chunk, some_of, sort_names,
-};
+use crate::formats::class_files::ClassFiles;
+use crate::rows::layout::{Chunk, ImageShape, Layout, RowStream, rows_per_chunk};
 pub use png::ColorType;
 use png::{BitDepth, Decoder, Transformations};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What a file begins with.
 pub const MAGIC: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -140,142 +138,16 @@ impl Image {
     }
 }
 
-/// The images of a data set and, if folders name classes, the class of each.
-pub struct ImageFiles {
-    /// What messages call it.
-    name: String,
-    files: Vec<PathBuf>,
-    /// One for each file; `None` where folders name no classes.
-    labels: Option<Vec<usize>>,
-    classes: Vec<String>,
-}
-
-/// The PNG files of a folder and its folders, sorted by name.
-fn list(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let fails = |error| file_error("read", folder, error);
-    let (mut files, mut folders) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(folder).map_err(fails)? {
-        let path = entry.map_err(fails)?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if path.is_dir() && !hidden {
-            folders.push(path);
-        } else if !hidden
-            && path
-                .extension()
-                .is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
-        {
-            files.push(path);
-        }
-    }
-    files.sort();
-    folders.sort();
-    Ok((files, folders))
-}
-
-/// The half of a folder that has folders for both, else the folder itself.
-fn half_of(folder: &Path, split: Split) -> PathBuf {
-    let halves = ["train", "test"].map(|half| folder.join(half));
-    if halves.iter().all(|half| half.is_dir()) {
-        folder.join(split.word())
-    } else {
-        folder.to_owned()
-    }
-}
+/// The images of a data set.
+pub struct ImageFiles(pub ClassFiles);
 
 impl ImageFiles {
-    /// One image as one row.
-    pub fn of_file(path: &Path) -> Self {
-        Self {
-            name: path.display().to_string(),
-            files: vec![path.to_owned()],
-            labels: None,
-            classes: Vec::new(),
-        }
-    }
-
-    /// A folder of images, or of folders of images, one for each class.
-    pub fn of_folder(folder: &Path, split: Split) -> Result<Self> {
-        let folder = half_of(folder, split);
-        let name = folder.display().to_string();
-        let (files, folders) = list(&folder)?;
-        let mut by_class = BTreeMap::new();
-        for folder in folders {
-            let (files, _) = list(&folder)?;
-            if !files.is_empty() {
-                let class = folder.file_name().unwrap_or_default();
-                by_class.insert(class.to_string_lossy().into_owned(), files);
-            }
-        }
-        if !files.is_empty() && !by_class.is_empty() {
-            let expected = "images or folders of images, one for each class";
-            return Err(Error::expected(ErrorKind::UnknownFormat, expected, "both").in_file(&name));
-        }
-        if files.is_empty() && by_class.is_empty() {
-            let expected = "MNIST's four files, PNG images, or folders of them";
-            return Err(Error::expected(ErrorKind::UnknownFormat, expected, "none").in_file(&name));
-        }
-        if !files.is_empty() {
-            return Ok(Self {
-                name,
-                files,
-                labels: None,
-                classes: Vec::new(),
-            });
-        }
-        let mut classes: Vec<String> = by_class.keys().cloned().collect();
-        sort_names(&mut classes);
-        let (mut files, mut labels) = (Vec::new(), Vec::new());
-        for (label, class) in classes.iter().enumerate() {
-            let mine = by_class.remove(class).unwrap_or_default();
-            labels.resize(labels.len() + mine.len(), label);
-            files.extend(mine);
-        }
-        Ok(Self {
-            name,
-            files,
-            labels: Some(labels),
-            classes,
-        })
-    }
-
-    /// The same with the classes of a model, in their order. A folder that names none of them is an error.
-    pub fn with_classes(mut self, known: &[String]) -> Result<Self> {
-        if known.is_empty() {
-            return Ok(self);
-        }
-        let Some(labels) = self.labels.take() else {
-            return Ok(self);
-        };
-        let code = |class: &String| known.iter().position(|name| name == class);
-        if let Some(unknown) = self.classes.iter().find(|class| code(class).is_none()) {
-            let expected = format!("folders named {}, as the model has", some_of(known));
-            let error = Error::unexpected(ErrorKind::UnknownClass, expected, unknown);
-            return Err(error.in_file(&self.name));
-        }
-        let codes: Vec<usize> = self.classes.iter().filter_map(code).collect();
-        let mut rows: Vec<(usize, PathBuf)> = labels
-            .iter()
-            .map(|&label| codes[label])
-            .zip(self.files)
-            .collect();
-        rows.sort_by_key(|&(label, _)| label); // stable: files of a class stay in their order
-        let (labels, files) = rows.into_iter().unzip();
-        Ok(Self {
-            name: self.name,
-            files,
-            labels: Some(labels),
-            classes: known.to_vec(),
-        })
-    }
-
     /// The images as rows, of this many channels if a model has them.
     pub fn rows(self, channels: Option<usize>) -> Result<RowStream> {
-        let origin = self.files[0].clone();
+        let origin = self.0.files[0].clone();
         let shape = read_with_channels(&origin, channels)?.shape;
         let layout = Layout {
-            classes: self.classes.clone(),
+            classes: self.0.classes.clone(),
             ..Layout::unnamed(shape.numbers(), Some(shape))
         };
         let max_rows = rows_per_chunk(shape.numbers());
@@ -299,20 +171,18 @@ impl ImageFiles {
         channels: Option<usize>,
         shape: ImageShape,
     ) -> Result<Chunk> {
-        let files = &self.files[first..self.files.len().min(first + max_rows)];
-        let label = |&label: &usize| label as i64;
-        let labels = self.labels.as_ref();
-        let labels = labels.map(|all| all[first..first + files.len()].iter().map(label).collect());
+        let all = &self.0.files;
+        let files = &all[first..all.len().min(first + max_rows)];
         let mut chunk = Chunk {
             first,
-            labels,
+            labels: self.0.labels_of(first, files.len()),
             ..Chunk::default()
         };
         for path in files {
             let name = path.display().to_string();
             let image = read_with_channels(path, channels)?;
             if image.shape != shape {
-                let expected = format!("an image of {shape}, as {} is", self.files[0].display());
+                let expected = format!("an image of {shape}, as {} is", all[0].display());
                 let error = Error::expected(ErrorKind::ModelMismatch, expected, image.shape);
                 return Err(error.in_file(&name));
             }
@@ -350,6 +220,8 @@ pub fn encode(
 pub(crate) mod tests {
     use super::*;
     use crate::formats::npy::tests::data;
+    use crate::rows::layout::Split;
+    use std::fs;
 
     /// Holes as −1, because NaN equals nothing.
     pub(crate) fn values(image: Image) -> Vec<f32> {
@@ -397,7 +269,7 @@ pub(crate) mod tests {
     #[test]
     fn channels_follow_the_model() {
         let read = |name: &str, channels| {
-            let rows = ImageFiles::of_file(&data(name)).rows(Some(channels));
+            let rows = ImageFiles(ClassFiles::of_file(&data(name))).rows(Some(channels));
             rows.unwrap().collect_table().unwrap().values
         };
         assert_eq!(read("grey.png", 3)[3..6], [128.0; 3]);
@@ -417,12 +289,18 @@ pub(crate) mod tests {
         folder
     }
 
+    fn opened(folder: &Path, split: Split) -> Result<ClassFiles> {
+        Ok(ClassFiles::of_folder(folder, split, "png")?.expect("images"))
+    }
+
     fn says(files: &[(&str, &str)], classes: &[String]) -> String {
         let folder = folder(files);
-        let error = ImageFiles::of_folder(folder.path(), Split::Train)
-            .and_then(|files| files.with_classes(classes)?.rows(None)?.collect_table())
-            .unwrap_err()
-            .to_string();
+        let read = |files: ClassFiles| {
+            let files = ImageFiles(files.with_classes(classes)?);
+            files.rows(None)?.collect_table()
+        };
+        let error = opened(folder.path(), Split::Train).and_then(read);
+        let error = error.unwrap_err().to_string();
         error.replace(&folder.path().display().to_string(), "~")
     }
 
@@ -436,8 +314,8 @@ pub(crate) mod tests {
         ];
         let set = folder(&files);
         fs::write(set.path().join("9/notes.txt"), "not an image").unwrap();
-        let opened = ImageFiles::of_folder(set.path(), Split::Train).unwrap();
-        let mut rows = opened.rows(None).unwrap();
+        let files_of = |folder: &Path| ImageFiles(opened(folder, Split::Train).unwrap());
+        let mut rows = files_of(set.path()).rows(None).unwrap();
         assert_eq!(rows.layout.classes, ["9", "10"]);
         let chunk = rows.next().unwrap().unwrap();
         assert_eq!(chunk.labels, Some(vec![0, 0, 1]));
@@ -448,7 +326,7 @@ pub(crate) mod tests {
         );
         assert!(chunk.files[2].ends_with("a.PNG") && rows.next().is_none());
         let plain = folder(&files[..1]);
-        let files = ImageFiles::of_folder(&plain.path().join("10"), Split::Train).unwrap();
+        let files = files_of(&plain.path().join("10"));
         let table = files.rows(None).unwrap().collect_table().unwrap();
         assert_eq!((table.rows(), table.labels), (1, None));
     }
@@ -460,10 +338,10 @@ pub(crate) mod tests {
             ("grey.png", "test/b/1.png"),
             ("grey.png", "train/b/1.png"),
         ]);
-        let open = |split| ImageFiles::of_folder(set.path(), split).unwrap();
-        let model = open(Split::Train).rows(None).unwrap().layout.classes;
-        assert_eq!(open(Split::Test).rows(None).unwrap().layout.classes, ["b"]);
-        let files = open(Split::Test).with_classes(&model).unwrap();
+        let open = |split| opened(set.path(), split).unwrap();
+        let model = open(Split::Train).classes;
+        assert_eq!(open(Split::Test).classes, ["b"]);
+        let files = ImageFiles(open(Split::Test).with_classes(&model).unwrap());
         let table = files.rows(None).unwrap().collect_table().unwrap();
         assert_eq!(table.labels, Some(vec![1]), "the model's classes count");
         let backwards: Vec<String> = ["b", "a"].map(str::to_owned).to_vec();
@@ -476,12 +354,8 @@ pub(crate) mod tests {
     fn nonsense_is_named() {
         let any = [];
         assert_eq!(
-            says(&[], &any),
-            "~: expected MNIST's four files, PNG images, or folders of them, got none"
-        );
-        assert_eq!(
             says(&[("grey.png", "a.png"), ("grey.png", "x/b.png")], &any),
-            "~: expected images or folders of images, one for each class, got both"
+            "~: expected png files or folders of them, one for each class, got both"
         );
         assert_eq!(
             says(&[("grey.png", "a.png"), ("rgb.png", "b.png")], &any),

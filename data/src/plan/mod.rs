@@ -17,6 +17,7 @@
 //!
 //! [sequence]                 # columns are steps in time, in their order; may come many times too
 //! channels = 1               # numbers in a step
+//! frame = 100                # steps of the frame in whose middle a sequence lies; what is around it is missing
 //! patch = 1                  # steps in a leaf
 //! components = 24
 //! [[sequence.levels]]
@@ -37,7 +38,7 @@ mod one_or_more;
 use crate::error::{Error, ErrorKind, Result, file_error};
 use crate::open::is_data_name;
 use crate::plan::one_or_more::one_or_more;
-use crate::plan::sequence_plan::SequenceTable;
+use crate::plan::sequence_plan::{SequenceTable, is_sequence};
 use crate::rows::layout::{Table, some_of};
 use serde::Deserialize;
 use std::fmt;
@@ -170,8 +171,13 @@ impl Plan {
         })
     }
 
-    /// Whether it leaves the structure to the data.
-    pub fn is_open(&self) -> bool {
+    /// Whether it leaves the structure to a fit: it names none, and the data are images or a table. Sequences have one
+    /// structure that suits them.
+    pub fn is_open(&self, table: &Table) -> bool {
+        self.names_nothing() && !is_sequence(table)
+    }
+
+    fn names_nothing(&self) -> bool {
         let is_empty = self.columns.is_empty() && self.sequence.is_empty();
         self.preset.is_none() && self.image.is_empty() && is_empty
     }
@@ -212,7 +218,7 @@ impl Plan {
                 ..preset(name)?
             });
         }
-        if !self.sequence.is_empty() {
+        if !self.sequence.is_empty() || (self.names_nothing() && is_sequence(table)) {
             return self.sequences(table, classes);
         }
         if let (Some(shape), true) = (table.layout.shape, self.columns.is_empty()) {
@@ -266,9 +272,7 @@ impl Plan {
             return Err(error.in_column(&table.layout.name(column)));
         }
         let width = table.layout.width;
-        let specs = self.sequence.iter().map(|sequence| sequence.spec(width));
-        let specs: Option<Vec<ImageSpec>> = specs.collect();
-        let Some(specs) = specs else {
+        let Some(specs) = sequence_plan::specs(&self.sequence, &table.layout) else {
             let expected = "columns for whole steps of [sequence] channels".to_owned();
             return Err(self.mismatch(expected, format!("{width} columns")));
         };

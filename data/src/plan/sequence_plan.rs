@@ -1,5 +1,6 @@
 //! The part of a plan that says how the columns of a table are steps in time.
 
+use crate::rows::layout::{Layout, Table};
 use serde::Deserialize;
 use sumout::recipes::sequences::{self, SequenceShape};
 use sumout::structure::{ImageSpec, LevelSpec, Sharing};
@@ -9,6 +10,7 @@ use sumout::structure::{ImageSpec, LevelSpec, Sharing};
 #[serde(default, deny_unknown_fields)]
 pub struct SequenceTable {
     channels: Option<usize>,
+    frame: Option<usize>,
     patch: Option<usize>,
     components: Option<usize>,
     levels: Option<Vec<SequenceLevel>>,
@@ -23,13 +25,16 @@ struct SequenceLevel {
 }
 
 impl SequenceTable {
-    /// For rows of this many columns, if they are whole steps.
-    pub fn spec(&self, width: usize) -> Option<ImageSpec> {
-        let channels = self.channels.unwrap_or(1);
+    /// For rows of this layout, if they are whole steps.
+    fn spec(&self, layout: &Layout) -> Option<ImageSpec> {
+        let (width, shape) = (layout.width, layout.shape);
+        let usual = shape.map_or(1, |shape| shape.channels);
+        let channels = self.channels.unwrap_or(usual);
         let length = width
             .checked_div(channels)
             .filter(|n| n * channels == width)?;
         let mut spec = sequences::spec(SequenceShape { length, channels });
+        spec.frame.1 = self.frame.unwrap_or(spec.frame.1);
         spec.patch.1 = self.patch.unwrap_or(spec.patch.1);
         spec.components = self.components.unwrap_or(spec.components);
         let level = |l: &SequenceLevel| LevelSpec {
@@ -39,8 +44,21 @@ impl SequenceTable {
         };
         spec.levels = match &self.levels {
             Some(levels) => levels.iter().map(level).collect(),
-            None => sequences::levels(length.div_ceil(spec.patch.1.max(1))),
+            None => sequences::levels(spec.frame.1.div_ceil(spec.patch.1.max(1))),
         };
         Some(spec)
     }
+}
+
+/// A tree for each part of the plan, or the one that suits the data, for rows of this layout, if they are whole steps.
+pub fn specs(planned: &[SequenceTable], layout: &Layout) -> Option<Vec<ImageSpec>> {
+    if planned.is_empty() {
+        return SequenceTable::default().spec(layout).map(|spec| vec![spec]);
+    }
+    planned.iter().map(|part| part.spec(layout)).collect()
+}
+
+/// Whether rows are sequences: images of one row, such as sounds.
+pub fn is_sequence(table: &Table) -> bool {
+    table.layout.shape.is_some_and(|shape| shape.height == 1)
 }

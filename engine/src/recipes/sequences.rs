@@ -30,13 +30,17 @@ pub struct SequenceShape {
     pub channels: usize,
 }
 
-/// A deep tree over sequences: each step a leaf, windows of two neighbours until one node is left. It is the tree of an
-/// image of one row.
+/// More leaves than this are not worth their matrices.
+const MAX_LEAVES: usize = 256;
+
+/// A deep tree over sequences: windows of two neighbours until one node is left. It is the tree of an image of one row.
+/// Each step is a leaf; of a long sequence, such as a sound, so many steps that there are at most [`MAX_LEAVES`] leaves.
 pub fn spec(shape: SequenceShape) -> ImageSpec {
+    let patch = shape.length.div_ceil(MAX_LEAVES).next_power_of_two();
     ImageSpec {
-        patch: (1, 1),
+        patch: (1, patch),
         channels: shape.channels,
-        levels: levels(shape.length),
+        levels: levels(shape.length.div_ceil(patch)),
         components: 24,
         ..ImageSpec::new(1, shape.length)
     }
@@ -115,8 +119,9 @@ mod tests {
 
     #[test]
     fn sequences_of_any_length_become_one_node() {
-        for (length, channels) in [(1, 1), (2, 3), (7, 1), (100, 2)] {
+        for (length, channels) in [(1, 1), (2, 3), (7, 1), (100, 2), (4096, 1), (5000, 2)] {
             let spec = spec(SequenceShape { length, channels });
+            assert!(length.div_ceil(spec.patch.1) <= MAX_LEAVES);
             let values = vec![1.5; 3 * length * channels];
             let preset = preset(spec, &values, 2).unwrap();
             assert_eq!(preset.structure.width(), length * channels);

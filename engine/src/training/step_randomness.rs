@@ -32,6 +32,18 @@ pub(crate) fn pick(
     permutation.map_or(0, |permutation| permutation[place % rows] as usize)
 }
 
+/// All moves by up to `most` steps down and right, either way; a sequence, which is an image of one row, moves along it.
+pub(crate) fn training_shifts(structure: &Structure, most: usize) -> Vec<(isize, isize)> {
+    let side = |length: Option<usize>| if length == Some(1) { 0 } else { most as isize };
+    let frame = structure.frame;
+    let (down, right) = (
+        side(frame.map(|frame| frame.height)),
+        side(frame.map(|frame| frame.width)),
+    );
+    let across = |y| (-right..=right).map(move |x| (y, x));
+    (-down..=down).flat_map(across).collect()
+}
+
 /// Which rows of a step's batch are looked at: all of them, or those that a worker has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchPart {
@@ -153,4 +165,19 @@ pub(crate) fn drop_nodes(
         }
     }
     masks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::Sharing;
+
+    #[test]
+    fn a_sequence_moves_along_its_row() {
+        let shifts = |structure: Structure| training_shifts(&structure, 1);
+        let sequence = Structure::sequence(4).level(4, 2, Sharing::Own).build();
+        assert_eq!(shifts(sequence.unwrap()), [(0, -1), (0, 0), (0, 1)]);
+        let image = Structure::image(4, 4).level(2, 2, Sharing::Own).build();
+        assert_eq!(shifts(image.unwrap()).len(), 9);
+    }
 }

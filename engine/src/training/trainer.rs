@@ -30,6 +30,7 @@ use crate::training::leaf_init::start_leaves;
 use crate::training::loss::Loss;
 use crate::training::memory::Memory;
 use crate::training::settings::{Prior, Settings};
+use crate::training::step_randomness::training_shifts;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -152,13 +153,12 @@ impl<'a> Trainer<'a> {
         settings.check()?;
         check_moves(&model.structure, &settings)?;
         check_target(&model.structure, &settings)?;
-        let reach = settings.shift as isize;
-        let shifts =
-            (-reach..=reach).flat_map(|down| (-reach..=reach).map(move |right| (down, right)));
+        let shifts = training_shifts(&model.structure, settings.shift);
+        let placements = shifts.into_iter().map(|shift| model.columns(shift));
         Ok(Self {
             prepared: Prepared::new(&model.weights),
             memory: Memory::new(&model.weights, settings.leaf_rate > 0.0),
-            placements: shifts.map(|shift| model.columns(shift)).collect(),
+            placements: placements.collect(),
             activations: Activations::new(),
             batch: Batch::default(),
             labels: Vec::new(),

@@ -1,4 +1,12 @@
-//! What goes into an experiment: the images of MNIST, and the holes in them.
+//! What goes into an experiment: examples of a data set, the holes in them, and what a model sees of both.
 
-pub mod mnist;
 pub mod test_masks;
+pub mod examples;
+pub mod mnist;
+pub mod norb;
+pub mod eth80;
+mod phones;
+pub mod speech;
+mod log_mel;
+pub mod front_end;
+pub mod sets;

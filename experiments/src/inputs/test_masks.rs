@@ -1,10 +1,9 @@
 //! The paper's 16 kinds of holes in test images, the columns of its tables on MNIST, and eight kinds
 //! that no method was trained on. A plan may have others.
 
-use crate::inputs::mnist::SIDE;
-use anyhow::Result;
 use std::ops::Range;
 use sumout::masks::{Grid, Missing};
+use sumout_data::layout::ImageShape;
 use sumout_report::accuracy;
 
 /// All 16: first pixels missing i.i.d., then squares.
@@ -69,9 +68,39 @@ pub fn names(texts: &[String]) -> Vec<String> {
     parsed.map(|missing| name(&missing)).collect()
 }
 
-/// Images (n, 784) with holes. The same seed gives the same holes to every method.
-pub fn with_holes(missing: Missing, images: &[f32], seed: u64) -> Result<Vec<f32>> {
-    let mut images = images.to_vec();
-    missing.apply(&Grid::image(SIDE, SIDE, 1), &mut images, 0, seed)?;
-    Ok(images)
+/// What goes missing together: a pixel, or of two cameras a pixel of one.
+pub fn grid(shape: ImageShape) -> Grid {
+    let grid = Grid::image(shape.height, shape.width, shape.channels);
+    if shape.channels == 2 {
+        grid.apart()
+    } else {
+        grid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `rivals/test_holes.py` has the same: two cameras, 2×4 pixels, pixel by pixel; and a sequence.
+    #[test]
+    fn holes_are_those_of_the_scripts() {
+        let cameras = (2, 4, 2);
+        for (kind, (height, width, channels), expected) in [
+            ("iid:0.5", cameras, "#..##....#...#.."),
+            ("rect:1x2", cameras, ".####....####..."),
+            ("blocks:4x0.5", (1, 16, 1), "####....####...."),
+        ] {
+            let grid = grid(ImageShape {
+                height,
+                width,
+                channels,
+            });
+            let mut row = vec![1.0; grid.numbers()];
+            let missing: Missing = kind.parse().unwrap();
+            missing.apply(&grid, &mut row, 3, 11).unwrap();
+            let mark = |x: &f32| if x.is_nan() { '#' } else { '.' };
+            assert_eq!(row.iter().map(mark).collect::<String>(), expected, "{kind}");
+        }
+    }
 }

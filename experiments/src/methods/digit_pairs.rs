@@ -18,10 +18,10 @@
 //! kept images per digit, with n pixels deleted.
 
 use crate::experiment::Experiment;
-use crate::inputs::mnist::{DIGITS, Images, Mnist, PIXELS};
-use crate::inputs::test_masks::with_holes;
+use crate::inputs::examples::{DataSet, Examples};
+use crate::inputs::mnist::{DIGITS, PIXELS};
 use crate::methods::robust_lp::{Linear, Robust};
-use crate::methods::tmm;
+use crate::methods::training::Training;
 use crate::parallel;
 use crate::results::{ResultFile, Run, machine, seconds, seeds};
 use anyhow::Result;
@@ -66,7 +66,7 @@ impl Pair {
     }
 
     /// The images of these two digits.
-    fn of(self, images: &Images) -> Images {
+    fn of(self, images: &Examples) -> Examples {
         let rows: Vec<usize> = (0..images.labels.len())
             .filter(|&row| self.has(images.labels[row]))
             .collect();
@@ -89,12 +89,12 @@ impl Pair {
 
 /// The training images, drawn by the seed, and the images to choose by.
 struct TaskImages {
-    train: Images,
-    chosen_by: Images,
+    train: Examples,
+    chosen_by: Examples,
 }
 
 impl TaskImages {
-    fn new(images: &Images, seed: u64) -> Self {
+    fn new(images: &Examples, seed: u64) -> Self {
         let (mut train, mut chosen_by) = (Vec::new(), Vec::new());
         for digit in 0..DIGITS {
             let rows: Vec<usize> = (0..images.labels.len())
@@ -125,7 +125,7 @@ struct TmmOptions {
 pub fn run_tmm(
     experiment: &Experiment,
     seed: u64,
-    mnist: &Mnist,
+    mnist: &DataSet,
     file: &ResultFile,
     choice: &DeviceChoice,
 ) -> Result<()> {
@@ -135,11 +135,12 @@ pub fn run_tmm(
     let options: TmmOptions = experiment.options()?;
     let images = &TaskImages::new(&mnist.train, seed).train;
     let start = Instant::now();
-    let training = tmm::Training {
+    let training = Training {
         experiment,
         model: &options.model,
         seed,
-        images,
+        examples: images,
+        classes: DIGITS,
         file,
     };
     let model = training.run(choice.ready(Precision::Tf32)?)?;
@@ -148,7 +149,7 @@ pub fn run_tmm(
     let start = Instant::now();
     let mut accuracies = Vec::new();
     for missing in experiment.missing()? {
-        let rows = with_holes(missing, &mnist.test.values, seed)?;
+        let rows = mnist.test.with_holes(missing, seed)?;
         let scores =
             predictor.log_joint(predictor.model().rows(&rows)?, &shifts(options.shifts))?;
         accuracies.push(mean_over_pairs(scores.as_slice(), &mnist.test.labels));
@@ -186,7 +187,7 @@ struct Grid {
 pub fn run_robust(
     experiment: &Experiment,
     seed: u64,
-    mnist: &Mnist,
+    mnist: &DataSet,
     file: &ResultFile,
     jobs: usize,
 ) -> Result<()> {
@@ -212,13 +213,13 @@ fn report_and_add(experiment: &Experiment, run: Run, file: &ResultFile) -> Resul
 /// The images of one pair, for the linear program.
 struct RobustTask {
     pair: Pair,
-    train: Images,
-    chosen_by: Images,
-    test: Images,
+    train: Examples,
+    chosen_by: Examples,
+    test: Examples,
 }
 
 impl RobustTask {
-    fn new(pair: Pair, images: &TaskImages, test: &Images) -> Self {
+    fn new(pair: Pair, images: &TaskImages, test: &Examples) -> Self {
         Self {
             pair,
             train: pair.of(&images.train),
@@ -261,8 +262,8 @@ impl RobustTask {
 
     /// The accuracy of the classifier that is best on the images to choose by.
     fn accuracy(&self, classifiers: &[Linear], missing: Missing, seed: u64) -> Result<f64> {
-        let chosen_by = with_holes(missing, &self.chosen_by.values, seed)?;
-        let tested = with_holes(missing, &self.test.values, seed)?;
+        let chosen_by = self.chosen_by.with_holes(missing, seed)?;
+        let tested = self.test.with_holes(missing, seed)?;
         let positive = self.pair.first;
         let share =
             |linear: &Linear| share_right(linear, &chosen_by, &self.chosen_by.labels, positive);
@@ -329,11 +330,12 @@ fn seed_mean(runs: &[Run], seed: u64) -> SeedMean {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs::mnist;
     use sumout_data::layout::Split;
 
     #[test]
     fn training_images_differ_by_seed() {
-        let train = Images::read(sumout_data::digits::NAME, Split::Train).unwrap();
+        let train = mnist::half(sumout_data::digits::NAME, Split::Train).unwrap();
         // 5,000 images have about 500 of a digit: 1,000 kept would leave none, so each is there
         // four times.
         let train = train.picked(
@@ -346,7 +348,7 @@ mod tests {
             chosen_by,
         } = TaskImages::new(&train, 1);
         for digit in 0..DIGITS {
-            let count = |images: &Images| {
+            let count = |images: &Examples| {
                 images
                     .labels
                     .iter()

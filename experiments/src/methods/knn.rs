@@ -5,26 +5,26 @@
 //! points, compared with the class of the nearest image.
 
 use crate::experiment::Experiment;
-use crate::inputs::mnist::{DIGITS, Mnist, PIXELS};
-use crate::inputs::test_masks::with_holes;
+use crate::inputs::examples::DataSet;
 use crate::results::{ResultFile, Run, machine, seconds};
 use anyhow::Result;
 use std::time::Instant;
 use sumout_report::baselines::Neighbours;
 
 /// Tests on all columns, with the holes of one seed.
-pub fn run(experiment: &Experiment, seed: u64, mnist: &Mnist, file: &ResultFile) -> Result<()> {
+pub fn run(experiment: &Experiment, seed: u64, data: &DataSet, file: &ResultFile) -> Result<()> {
     if file.has("", seed) {
         return Ok(());
     }
     let start = Instant::now();
-    let neighbours = Neighbours::new(&mnist.train.values, &mnist.train.labels, PIXELS);
+    let (train, test) = (&data.train, &data.test);
+    let neighbours = Neighbours::new(&train.values, &train.labels, train.width());
     let mut accuracies = Vec::new();
     for missing in experiment.missing()? {
-        let rows = with_holes(missing, &mnist.test.values, seed)?;
+        let rows = test.with_holes(missing, seed)?;
         let classes = neighbours.classes_by_seen_pixels(&rows);
         let answers: Vec<usize> = classes.iter().map(|classes| vote(classes)).collect();
-        accuracies.push(mnist.test.accuracy_of(&answers));
+        accuracies.push(test.accuracy_of(&answers));
         let (name, time) = (&experiment.name, start.elapsed().as_secs());
         eprintln!("{name}, seed {seed}: {missing} done after {time} s");
     }
@@ -32,8 +32,8 @@ pub fn run(experiment: &Experiment, seed: u64, mnist: &Mnist, file: &ResultFile)
         row: String::new(),
         seed,
         mask_seed: seed,
-        train: mnist.train.labels.len(),
-        test: mnist.test.labels.len(),
+        train: train.len(),
+        test: test.len(),
         train_seconds: 0.0,
         test_seconds: seconds(start.elapsed()),
         machine: machine(),
@@ -44,31 +44,39 @@ pub fn run(experiment: &Experiment, seed: u64, mnist: &Mnist, file: &ResultFile)
 /// The most frequent class; the smallest of equally frequent ones.
 fn vote(classes: &[usize]) -> usize {
     let votes = |class: usize| classes.iter().filter(|&&other| other == class).count();
-    let largest_first = (0..DIGITS).rev(); // the last maximum wins
+    let largest = classes.iter().max().copied().unwrap_or(0);
+    let largest_first = (0..=largest).rev(); // the last maximum wins
     largest_first.max_by_key(|&class| votes(class)).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs::examples::Examples;
+    use crate::inputs::mnist::{PIXELS, SHAPE};
     use sumout::masks::Missing;
     use sumout::random::{Purpose, Stream};
 
     /// Images of few values, so that distances tie.
-    fn images(n: usize, item: u32) -> Vec<f32> {
+    fn images(n: usize, item: u32) -> Examples {
         let mut stream = Stream::new(5, Purpose::Masks, 0, item);
-        (0..n * PIXELS)
-            .map(|_| 51.0 * stream.below(6) as f32)
-            .collect()
+        Examples {
+            shape: SHAPE,
+            values: (0..n * PIXELS)
+                .map(|_| 51.0 * stream.below(6) as f32)
+                .collect(),
+            labels: (0..n as i64).map(|i| i * 7 % 10).collect(),
+        }
     }
 
     /// All distances in f64, sorted; votes counted in a table.
     #[test]
     fn answers_with_holes_are_those_of_a_naive_search() {
-        let (train, labels) = (
-            images(200, 1),
-            (0..200).map(|i| i * 7 % 10).collect::<Vec<i64>>(),
-        );
+        let Examples {
+            values: train,
+            labels,
+            ..
+        } = images(200, 1);
         let neighbours = Neighbours::new(&train, &labels, PIXELS);
         for missing in [
             Missing::None,
@@ -78,7 +86,7 @@ mod tests {
                 width: 15,
             },
         ] {
-            let rows = with_holes(missing, &images(20, 2), 3).unwrap();
+            let rows = images(20, 2).with_holes(missing, 3).unwrap();
             for (row, classes) in rows
                 .chunks(PIXELS)
                 .zip(neighbours.classes_by_seen_pixels(&rows))

@@ -5,33 +5,34 @@
 //! shifts = 1                 # test on each image moved by up to this many pixels each way
 //! votes = ["sum"]            # how the answers are combined; each vote gives a row
 //! members = 1                # this many models, with different seeds, vote together
+//! betas = [0.01, 0.1]        # instead: a member for each weight of P(X)
 //! mask_seed = 1              # the same holes for all seeds; default: each seed has its own
 //! precision = "f32"          # what a GPU trains in; default: tf32
+//! front_end = "log-mel"      # what the model sees of sounds; default: their samples
+//! labels = [100, 1000]       # so many training examples have a label: a row for each; default: all have one
+//! labelled_share = 0.5       # of the rows of a step, where some have none
+//! train_holes = "iid:0.5"    # in the training examples; default: none
+//! show_completions = true    # keep what the last member makes of some images, for a figure
 //! [options.model]            # as in a plan of `sumout train`
 //! preset = "mnist-ht"
 //! ```
 
 use crate::experiment::Experiment;
-use crate::inputs::mnist::{DIGITS, Images, Mnist, PIXELS, SIDE};
-use crate::inputs::test_masks::with_holes;
+use crate::inputs::examples::{DataSet, Examples};
+use crate::inputs::front_end::FrontEnd;
+use crate::methods::completed_images;
+use crate::methods::few_labels::{self, FewLabels};
+use crate::methods::training::Training;
+use crate::methods::votes::{Vote, largest};
 use crate::results::{ResultFile, Run, gpu, machine, seconds};
 use anyhow::{Result, ensure};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use std::time::Instant;
-use sumout::Model;
-use sumout::Settings;
-use sumout::Trainer;
-use sumout::internals::log_sum_exp;
 use sumout::queries::predict_together;
 use sumout::queries::shifts;
-use sumout::training::Data;
-use sumout::training::{Prior, Progress, labels};
 use sumout::{Device, Precision};
 use sumout::{Predictor, Rows};
 use sumout_data::devices::DeviceChoice;
-use sumout_data::layout::{ImageShape, Layout, Table};
-use sumout_data::plan::Plan;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,8 +43,18 @@ struct Options {
     votes: Vec<Vote>,
     #[serde(default = "one")]
     members: usize,
+    betas: Option<Vec<f64>>,
     mask_seed: Option<u64>,
     precision: Option<String>,
+    #[serde(default)]
+    front_end: FrontEnd,
+    #[serde(default)]
+    labels: Vec<usize>,
+    #[serde(default = "half")]
+    labelled_share: f64,
+    train_holes: Option<String>,
+    #[serde(default)]
+    show_completions: bool,
     model: toml::Table,
 }
 
@@ -51,17 +62,30 @@ fn one() -> usize {
     1
 }
 
+fn half() -> f64 {
+    0.5
+}
+
 fn sum() -> Vec<Vote> {
     vec![Vote::Sum]
 }
 
 impl Options {
-    /// The row of a vote; it has no name if there is only one vote.
-    fn row(&self, vote: Vote) -> String {
-        if self.votes.len() == 1 {
-            String::new()
-        } else {
-            format!("{vote:?}").to_lowercase()
+    /// The rows of one training, one for each vote. It is named by the vote if there are several, or by the labels.
+    fn rows(&self, labels: Option<usize>) -> Vec<String> {
+        let name = |vote: &Vote| match labels {
+            Some(labels) => labels.to_string(),
+            None if self.votes.len() == 1 => String::new(),
+            None => format!("{vote:?}").to_lowercase(),
+        };
+        self.votes.iter().map(name).collect()
+    }
+
+    /// How many training examples have a label, for each training; none where all have one.
+    fn label_counts(&self) -> Vec<Option<usize>> {
+        match self.labels[..] {
+            [] => vec![None],
+            _ => self.labels.iter().copied().map(Some).collect(),
         }
     }
 
@@ -82,100 +106,149 @@ impl Options {
         );
         Ok((device, precision))
     }
-}
 
-/// How the scores log P(x_o|y) of all members and shifts are combined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Vote {
-    /// Their sum, as in the paper.
-    Sum,
-    /// log Σ P(x_o|y): the shift is a hidden variable.
-    Mixture,
-    /// Σ P(y|x_o).
-    Posterior,
-}
-
-impl Vote {
-    /// Adds the scores of one shift, (n, K).
-    fn add(self, sums: &mut [f64], scores: &[f64]) {
-        let rows = sums
-            .chunks_exact_mut(DIGITS)
-            .zip(scores.chunks_exact(DIGITS));
-        for (sums, scores) in rows {
-            let pairs = sums.iter_mut().zip(scores);
-            match self {
-                Self::Sum => pairs.for_each(|(sum, score)| *sum += score),
-                Self::Mixture => pairs.for_each(|(sum, &score)| *sum = log_sum_exp(&[*sum, score])),
-                Self::Posterior => {
-                    let whole = log_sum_exp(scores);
-                    pairs.for_each(|(sum, score)| *sum += (score - whole).exp());
-                }
-            }
-        }
+    /// The models of all members: they differ in the seed, or in the weight of P(X).
+    fn models(&self) -> Vec<toml::Table> {
+        let Some(betas) = &self.betas else {
+            return vec![self.model.clone(); self.members];
+        };
+        let with_beta = |&beta: &f64| with_generative(self.model.clone(), beta);
+        betas.iter().map(with_beta).collect()
     }
 
-    /// The value before anything was added.
-    fn empty(self) -> f64 {
-        if self == Self::Mixture {
-            f64::NEG_INFINITY
-        } else {
-            0.0
+    /// What the model trains on.
+    fn training_examples(
+        &self,
+        data: &DataSet,
+        labels: Option<usize>,
+        seed: u64,
+    ) -> Result<Examples> {
+        let mut train = data.train.clone();
+        if let Some(holes) = &self.train_holes {
+            train.values = train.with_holes(holes.parse()?, few_labels::training_seed(seed))?;
         }
+        if let Some(labels) = labels {
+            let few = FewLabels {
+                labels,
+                classes: data.classes,
+                share: self.labelled_share,
+            };
+            train = few.of(&train, seed);
+        }
+        Ok(self.front_end.examples(&train))
     }
+}
+
+/// The model with this weight of P(X).
+fn with_generative(mut model: toml::Table, beta: f64) -> toml::Table {
+    let settings = model.entry("settings").or_insert(toml::Table::new().into());
+    if let Some(settings) = settings.as_table_mut() {
+        settings.insert("generative".into(), beta.into());
+    }
+    model
 }
 
 /// The difference between the seeds of one member and the next.
 const SEED_STEP: u64 = 1000;
 
+/// One training of an experiment: a seed, and how many labels there are.
+struct Job<'a> {
+    experiment: &'a Experiment,
+    options: &'a Options,
+    seed: u64,
+    data: &'a DataSet,
+    file: &'a ResultFile,
+}
+
 /// Trains with one seed and tests on all columns.
 pub fn run(
     experiment: &Experiment,
     seed: u64,
-    mnist: &Mnist,
+    data: &DataSet,
     file: &ResultFile,
     choice: &DeviceChoice,
 ) -> Result<()> {
     let options: Options = experiment.options()?;
-    let rows: Vec<String> = options.votes.iter().map(|&v| options.row(v)).collect();
-    if rows.iter().all(|row| file.has(row, seed)) {
-        return Ok(());
-    }
-    let device = options.device(choice)?;
-    let start = Instant::now();
-    let mut members = Vec::new();
-    for member in 0..options.members as u64 {
-        let training = Training {
-            experiment,
-            model: &options.model,
-            seed: seed + SEED_STEP * member,
-            images: &mnist.train,
-            file,
-        };
-        let model = training.run(device)?;
-        if experiment.seeds.first() == Some(&seed) && member == 0 {
-            file.save_model(&model.to_bytes()?)?; // for pictures
-        }
-        members.push(choice.predictor(model)?);
-    }
-    let train_seconds = seconds(start.elapsed());
-    let start = Instant::now();
-    let mask_seed = options.mask_seed.unwrap_or(seed);
-    let accuracies = test(experiment, &mut members, &options, mask_seed, &mnist.test)?;
-    for (row, accuracies) in rows.into_iter().zip(accuracies) {
-        file.add(Run {
-            row,
-            seed,
-            mask_seed,
-            train: mnist.train.labels.len(),
-            test: mnist.test.labels.len(),
-            train_seconds,
-            test_seconds: seconds(start.elapsed()),
-            machine: machine_with(device.0),
-            accuracies,
-        })?;
+    let job = Job {
+        experiment,
+        options: &options,
+        seed,
+        data,
+        file,
+    };
+    for labels in options.label_counts() {
+        job.run(labels, choice)?;
     }
     Ok(())
+}
+
+impl Job<'_> {
+    fn run(&self, labels: Option<usize>, choice: &DeviceChoice) -> Result<()> {
+        let (options, data, seed) = (self.options, self.data, self.seed);
+        let rows = options.rows(labels);
+        if rows.iter().all(|row| self.file.has(row, seed)) {
+            return Ok(());
+        }
+        let device = options.device(choice)?;
+        let start = Instant::now();
+        let mut members = self.members(labels, device, choice)?;
+        let train_seconds = seconds(start.elapsed());
+        if let (true, Some(last)) = (self.is_shown(labels), members.last_mut()) {
+            completed_images::keep(self.experiment, last, data, seed)?;
+        }
+        let start = Instant::now();
+        let mask_seed = options.mask_seed.unwrap_or(seed);
+        let accuracies = test(self.experiment, &mut members, options, mask_seed, data)?;
+        for (row, accuracies) in rows.into_iter().zip(accuracies) {
+            self.file.add(Run {
+                row,
+                seed,
+                mask_seed,
+                train: data.train.len(),
+                test: data.test.len(),
+                train_seconds,
+                test_seconds: seconds(start.elapsed()),
+                machine: machine_with(device.0),
+                accuracies,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether its completions are drawn: those of the first seed, if the plan says so.
+    fn is_shown(&self, labels: Option<usize>) -> bool {
+        let is_first = self.experiment.seeds.first() == Some(&self.seed);
+        is_first && labels.is_none() && self.options.show_completions
+    }
+
+    /// Trains all members.
+    fn members(
+        &self,
+        labels: Option<usize>,
+        device: (Device, Precision),
+        choice: &DeviceChoice,
+    ) -> Result<Vec<Predictor>> {
+        let examples = self
+            .options
+            .training_examples(self.data, labels, self.seed)?;
+        let mut members = Vec::new();
+        for (member, model) in self.options.models().iter().enumerate() {
+            let training = Training {
+                experiment: self.experiment,
+                model,
+                seed: self.seed + SEED_STEP * member as u64,
+                examples: &examples,
+                classes: self.data.classes,
+                file: self.file,
+            };
+            let model = training.run(device)?;
+            if self.experiment.seeds.first() == Some(&self.seed) && member == 0 {
+                self.file.save_model(&model.to_bytes()?)?; // for pictures
+            }
+            members.push(choice.predictor(model)?);
+        }
+        Ok(members)
+    }
 }
 
 /// This machine in words, with its GPU if that computed.
@@ -187,156 +260,50 @@ fn machine_with(device: Device) -> String {
     }
 }
 
-/// A model to train.
-pub struct Training<'a> {
-    pub experiment: &'a Experiment,
-    /// As in a plan of `sumout train`.
-    pub model: &'a toml::Table,
-    pub seed: u64,
-    pub images: &'a Images,
-    pub file: &'a ResultFile,
-}
-
-impl Training<'_> {
-    /// Trains the model.
-    pub fn run(&self, (device, precision): (Device, Precision)) -> Result<Model> {
-        let mut trainer = self.start()?;
-        trainer.use_device(device, precision)?;
-        let start = Instant::now();
-        trainer.on_progress(move |progress| self.print(progress, start));
-        Ok(trainer.train()?)
-    }
-
-    fn data(&self) -> Result<Data<'_>> {
-        let rows = Rows::new(&self.images.values, PIXELS)?;
-        Ok(Data::new(rows, &labels(&self.images.labels)))
-    }
-
-    /// Ten lines per training.
-    fn print(&self, progress: &Progress, start: Instant) {
-        let (step, steps) = (progress.step, progress.steps);
-        if step.is_multiple_of(steps.div_ceil(10)) || step == steps {
-            let (name, seed) = (&self.experiment.name, self.seed);
-            let (seconds, loss) = (start.elapsed().as_secs_f64(), progress.objective);
-            eprintln!(
-                "{name}, seed {seed}: step {step} of {steps}, {seconds:.1} s, loss {loss:.3}"
-            );
-        }
-    }
-
-    fn start(&self) -> Result<Trainer<'_>> {
-        let text = toml::to_string(self.model)?;
-        let plan = Plan::parse(&text, &self.experiment.name)?;
-        let chosen = plan.for_data(&one_image())?;
-        let seed = self.seed;
-        let settings = Settings {
-            seed,
-            prior: Prior::Uniform, // as all results were measured
-            ..chosen.settings
-        };
-        let reported = Settings {
-            seed: 0, // each run has its own
-            ..settings.clone()
-        };
-        self.file.set_settings(json!({
-            "weights": chosen.structure.weights(),
-            "multiply_adds": chosen.structure.multiply_adds(),
-            "training": reported,
-        }));
-        let (structure, scaling) = (chosen.structure, chosen.scaling);
-        Ok(Trainer::start(structure, scaling, settings, self.data()?)?)
-    }
-}
-
-/// A white image of the last class. Presets only look at the shape, the range and the number of
-/// classes of the data.
-fn one_image() -> Table {
-    let shape = ImageShape {
-        height: SIDE,
-        width: SIDE,
-        channels: 1,
-    };
-    Table {
-        layout: Layout::unnamed(PIXELS, Some(shape)),
-        values: vec![255.0; PIXELS],
-        labels: Some(vec![DIGITS as i64 - 1]),
-    }
-}
-
 /// Accuracies by vote and column.
 fn test(
     experiment: &Experiment,
     members: &mut [Predictor],
     options: &Options,
     mask_seed: u64,
-    images: &Images,
+    data: &DataSet,
 ) -> Result<Vec<Vec<f64>>> {
+    let (test, front_end) = (&data.test, options.front_end);
+    let width = front_end.shape(test.shape).numbers();
     let mut accuracies = vec![Vec::new(); options.votes.len()];
     for missing in experiment.missing()? {
-        let rows = with_holes(missing, &images.values, mask_seed)?;
+        let rows = test.with_holes(missing, mask_seed)?;
+        let rows = front_end.rows(rows, test.width());
+        let rows = Rows::new(&rows, width)?;
         let answers = match options.votes[..] {
-            [Vote::Sum] => {
-                let rows = Rows::new(&rows, PIXELS)?;
-                vec![predict_together(members, rows, &shifts(options.shifts))?]
-            }
-            _ => voted(members, options, &rows)?,
+            [Vote::Sum] => vec![predict_together(members, rows, &shifts(options.shifts))?],
+            _ => voted(members, options, rows, data.classes)?,
         };
         for (accuracies, answers) in accuracies.iter_mut().zip(&answers) {
-            accuracies.push(images.accuracy_of(answers));
+            accuracies.push(test.accuracy_of(answers));
         }
+        let (name, last) = (&experiment.name, accuracies[0].last());
+        eprintln!("{name}: {missing} {:.2} %", last.unwrap_or(&0.0));
     }
     Ok(accuracies)
 }
 
-/// The class with the largest sum in each row of (n, K), the first where several are.
-fn largest(sums: &[f64]) -> Vec<usize> {
-    let best =
-        |row: &[f64]| (1..DIGITS).fold(0, |best, y| if row[y] > row[best] { y } else { best });
-    sums.chunks_exact(DIGITS).map(best).collect()
-}
-
 /// The classes that all members and shifts vote for, by vote.
-fn voted(members: &mut [Predictor], options: &Options, rows: &[f32]) -> Result<Vec<Vec<usize>>> {
-    let empty = |vote: &Vote| vec![vote.empty(); rows.len() / PIXELS * DIGITS];
+fn voted(
+    members: &mut [Predictor],
+    options: &Options,
+    rows: Rows<'_>,
+    classes: usize,
+) -> Result<Vec<Vec<usize>>> {
+    let empty = |vote: &Vote| vec![vote.empty(); rows.len() * classes];
     let mut sums: Vec<Vec<f64>> = options.votes.iter().map(empty).collect();
     for member in members {
         for shift in shifts(options.shifts) {
-            let scores = member.log_joint(Rows::new(rows, PIXELS)?, &[shift])?;
+            let scores = member.log_joint(rows, &[shift])?;
             for (sums, vote) in sums.iter_mut().zip(&options.votes) {
-                vote.add(sums, scores.as_slice());
+                vote.add(sums, scores.as_slice(), classes);
             }
         }
     }
-    Ok(sums.iter().map(|sums| largest(sums)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn votes_join_scores() {
-        let shifts = [[0.5, 0.1], [0.2, 0.6]].map(|p: [f64; 2]| {
-            let mut scores = vec![f64::MIN; DIGITS];
-            scores[..2].copy_from_slice(&p.map(f64::ln));
-            scores
-        });
-        let joined = |vote: Vote| {
-            let mut sums = vec![vote.empty(); DIGITS];
-            shifts.iter().for_each(|scores| vote.add(&mut sums, scores));
-            [sums[0], sums[1]]
-        };
-        let near = |a: [f64; 2], b: [f64; 2]| {
-            assert!(
-                a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12),
-                "{a:?} {b:?}"
-            )
-        };
-        near(joined(Vote::Sum), [0.1_f64.ln(), 0.06_f64.ln()]);
-        near(joined(Vote::Mixture), [0.7_f64.ln(), 0.7_f64.ln()]);
-        near(
-            joined(Vote::Posterior),
-            [0.5 / 0.6 + 0.2 / 0.8, 0.1 / 0.6 + 0.6 / 0.8],
-        );
-    }
+    Ok(sums.iter().map(|sums| largest(sums, classes)).collect())
 }

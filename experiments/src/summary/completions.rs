@@ -1,21 +1,45 @@
 //! Completions of the same images with holes by several methods, side by side.
 
-use crate::inputs::mnist::{PIXELS, SIDE};
 use crate::summary::svg::{self, Square, draw_image};
 use anyhow::Result;
 use std::path::Path;
 use sumout_data::layout::ReadOptions;
 use sumout_report::picture::Picture;
 
-/// Files of completions and their names in the figure, from top to bottom.
-const METHODS: [(&str, &str); 6] = [
-    ("seen", "what is seen"),
-    ("gsn", "GSN"),
-    ("nice", "NICE"),
-    ("dpm", "DPM"),
-    ("tmm", "HT-TMM, ours"),
-    ("whole", "the image"),
-];
+/// What a figure shows.
+pub struct Completions {
+    /// What the names of its files begin with.
+    pub prefix: &'static str,
+    /// Files and their names in the figure, from top to bottom.
+    pub methods: &'static [(&'static str, &'static str)],
+    /// Whether 255 is white, as in a photograph, and not ink.
+    pub is_photograph: bool,
+}
+
+/// MNIST.
+pub const DIGITS: Completions = Completions {
+    prefix: "",
+    methods: &[
+        ("seen", "what is seen"),
+        ("gsn", "GSN"),
+        ("nice", "NICE"),
+        ("dpm", "DPM"),
+        ("tmm", "HT-TMM, ours"),
+        ("whole", "the image"),
+    ],
+    is_photograph: false,
+};
+
+/// ETH-80.
+pub const THINGS: Completions = Completions {
+    prefix: "eth80-",
+    methods: &[
+        ("seen", "what is seen"),
+        ("tmm", "HT-TMM, ours"),
+        ("whole", "the image"),
+    ],
+    is_photograph: true,
+};
 
 /// Kinds of holes and their names in the figure, from left to right.
 const KINDS: [(&str, &str); 3] = [
@@ -30,48 +54,62 @@ const LEFT: usize = 104;
 const TOP: usize = 30;
 const GAP: usize = 16;
 
-/// Draws the files `METHOD-KIND.npy` of a folder, (n, 784) from 0 to 255, missing pixels NaN.
-pub fn drawn(folder: &Path) -> Result<String> {
-    let block = SHOWN * CELL + GAP;
-    let width = LEFT + KINDS.len() * block;
-    let title = "Images with holes, completed by several methods";
-    let height = TOP + METHODS.len() * CELL + 8;
-    let mut drawn = svg::start(width as f64, height as f64, title);
-    for (number, (kind, name)) in KINDS.iter().enumerate() {
-        let left = LEFT + number * block;
-        let middle = left + SHOWN * CELL / 2;
-        svg::draw_centred(&mut drawn, middle as f64, 20.0, name);
-        let seen = images(&folder.join(format!("seen-{kind}.npy")))?;
-        for (line, (method, _)) in METHODS.iter().enumerate() {
-            let rows = images(&folder.join(format!("{method}-{kind}.npy")))?;
-            let corner = (left, TOP + line * CELL);
-            draw_line(&mut drawn, &rows, &seen, corner)?;
+impl Completions {
+    /// Draws the files `METHOD-KIND.npy` of a folder, (n, pixels) from 0 to 255, missing pixels NaN; none if nothing was
+    /// seen.
+    pub fn drawn(&self, folder: &Path) -> Result<Option<String>> {
+        let block = SHOWN * CELL + GAP;
+        let width = LEFT + KINDS.len() * block;
+        let title = "Images with holes, completed by several methods";
+        let height = TOP + self.methods.len() * CELL + 8;
+        let mut drawn = svg::start(width as f64, height as f64, title);
+        let mut is_empty = true;
+        for (number, (kind, name)) in KINDS.iter().enumerate() {
+            let left = LEFT + number * block;
+            let middle = left + SHOWN * CELL / 2;
+            svg::draw_centred(&mut drawn, middle as f64, 20.0, name);
+            let seen = self.images(folder, "seen", kind)?;
+            is_empty &= seen.is_empty();
+            for (line, (method, _)) in self.methods.iter().enumerate() {
+                let rows = self.images(folder, method, kind)?;
+                let corner = (left, TOP + line * CELL);
+                let holes = if *method == "whole" { &rows } else { &seen };
+                draw_line(&mut drawn, &rows, holes, corner)?;
+            }
         }
+        for (line, (_, name)) in self.methods.iter().enumerate() {
+            let y = TOP + line * CELL + CELL / 2 + 5;
+            svg::draw_to(&mut drawn, LEFT as f64 - 8.0, y as f64, name);
+        }
+        Ok((!is_empty).then(|| drawn + "</svg>\n"))
     }
-    for (line, (_, name)) in METHODS.iter().enumerate() {
-        let y = TOP + line * CELL + CELL / 2 + 5;
-        svg::draw_to(&mut drawn, LEFT as f64 - 8.0, y as f64, name);
-    }
-    Ok(drawn + "</svg>\n")
-}
 
-/// The images of a file, one after the other; none if there is no such file.
-fn images(path: &Path) -> Result<Vec<f32>> {
-    if !path.exists() {
-        return Ok(Vec::new());
+    /// The images of a file, as ink from 0 to 255; none if there is no such file.
+    fn images(&self, folder: &Path, method: &str, kind: &str) -> Result<Vec<Vec<f32>>> {
+        let path = folder.join(format!("{}{method}-{kind}.npy", self.prefix));
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let table = sumout_data::read(&path.to_string_lossy(), &ReadOptions::default())?;
+        let ink = |x: &f32| if self.is_photograph { 255.0 - x } else { *x };
+        let rows = table.values.chunks(table.layout.width);
+        Ok(rows.map(|row| row.iter().map(ink).collect()).collect())
     }
-    let table = sumout_data::read(&path.to_string_lossy(), &ReadOptions::default())?;
-    Ok(table.values)
 }
 
 /// The first images in a line; what was missing is tinted, or striped if it still is.
-fn draw_line(drawn: &mut String, rows: &[f32], seen: &[f32], corner: (usize, usize)) -> Result<()> {
-    let pairs = rows.chunks(PIXELS).zip(seen.chunks(PIXELS));
-    for (i, (row, seen)) in pairs.take(SHOWN).enumerate() {
+fn draw_line(
+    drawn: &mut String,
+    rows: &[Vec<f32>],
+    seen: &[Vec<f32>],
+    corner: (usize, usize),
+) -> Result<()> {
+    for (i, (row, seen)) in rows.iter().zip(seen).take(SHOWN).enumerate() {
+        let side = row.len().isqrt();
         let picture = if row.iter().any(|x| x.is_nan()) {
-            Picture::seen(row, SIDE)
+            Picture::seen(row, side)
         } else {
-            Picture::filled(row, seen, SIDE)
+            Picture::filled(row, seen, side)
         };
         let place = Square {
             x: corner.0 + i * CELL + 1,
@@ -86,6 +124,7 @@ fn draw_line(drawn: &mut String, rows: &[f32], seen: &[f32], corner: (usize, usi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs::mnist::PIXELS;
     use std::fs;
 
     /// Two images of one method are drawn, and the names of all.
@@ -107,8 +146,9 @@ mod tests {
             bytes.extend(value.to_le_bytes());
         }
         fs::write(folder.path().join("seen-half.npy"), bytes).unwrap();
-        let svg = drawn(folder.path()).unwrap();
+        let svg = DIGITS.drawn(folder.path()).unwrap().unwrap();
         assert_eq!(svg.matches("<image").count(), 2);
         assert!(svg.contains(">HT-TMM, ours<") && svg.contains(">a half<"));
+        assert!(THINGS.drawn(folder.path()).unwrap().is_none());
     }
 }

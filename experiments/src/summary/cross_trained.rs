@@ -218,6 +218,8 @@ mod tests {
             row: Vec::new(),
             net: vec![net],
             pairs: Vec::new(),
+            norb: Vec::new(),
+            speech: Vec::new(),
         };
         let iid = table(&records, &paper, TestedOn::Iid);
         let lines: Vec<&str> = iid.lines().collect();

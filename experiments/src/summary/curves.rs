@@ -1,52 +1,33 @@
-//! Accuracy curves as SVG: every method that has results, by what is missing.
+//! Accuracy curves on MNIST: every method that has results, by what is missing.
 
 use crate::inputs::test_masks;
 use crate::results::{Record, Row, spread};
+use crate::summary::chart::{Chart, Line};
 use crate::summary::compared::compared;
-use crate::summary::svg;
-use std::fmt::Write;
 use std::ops::Range;
-
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 44.0;
-const RIGHT: f64 = 250.0; // space for names
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 48.0;
-
-/// Names of lines must be this far apart to be readable.
-const NAME_HEIGHT: f64 = 17.0;
-
-/// Okabe and Ito's colours, which colour-blind people can tell apart; further lines have dashes.
-const COLOURS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#888888",
-];
-const DASHES: [&str; 4] = ["", "6 3", "2 3", "9 3 2 3"];
-
-/// A line of a chart.
-struct Line {
-    name: String,
-    points: Vec<f64>, // percent
-}
 
 /// Pixels missing i.i.d.
 pub fn iid(records: &[Record]) -> String {
+    let columns = test_masks::iid();
     let chart = Chart {
         title: "Accuracy in % when each pixel is missing with a probability",
         below: "probability",
-        columns: test_masks::iid(),
+        heads: heads(&columns),
+        broken_at: None,
     };
-    chart.svg(&lines(records, &chart.columns))
+    chart.svg(&lines(records, &columns))
 }
 
 /// Squares.
 pub fn squares(records: &[Record]) -> String {
+    let columns = test_masks::squares();
     let chart = Chart {
         title: "Accuracy in % when squares are missing",
         below: "number × width²",
-        columns: test_masks::squares(),
+        heads: heads(&columns),
+        broken_at: None,
     };
-    chart.svg(&lines(records, &chart.columns))
+    chart.svg(&lines(records, &columns))
 }
 
 /// Means over seeds, the best over all columns first: a method has the same colour in both charts.
@@ -71,144 +52,8 @@ fn sum_of_all(row: &Row<'_>) -> f64 {
     columns.map(|column| spread(&row.runs, column).mean).sum()
 }
 
-/// One chart without its lines.
-struct Chart {
-    title: &'static str,
-    below: &'static str,
-    columns: Range<usize>,
-}
-
-impl Chart {
-    fn svg(&self, lines: &[Line]) -> String {
-        let ends: Vec<f64> = lines
-            .iter()
-            .map(|line| y(*line.points.last().unwrap_or(&0.0)))
-            .collect();
-        let places = moved_apart(&ends);
-        let mut svg = svg::start(WIDTH, HEIGHT, self.title) + &svg::head(LEFT, self.title);
-        self.draw_axes(&mut svg);
-        for (i, line) in lines.iter().enumerate().rev() {
-            let stroke = Stroke {
-                colour: COLOURS[i % COLOURS.len()],
-                dashes: DASHES[i / COLOURS.len() % DASHES.len()],
-            };
-            self.draw_line(&mut svg, line, &stroke);
-            self.draw_name(&mut svg, line, &stroke, ends[i], places[i]);
-        }
-        svg + "</svg>\n"
-    }
-
-    fn x(&self, slot: usize) -> f64 {
-        LEFT + (WIDTH - LEFT - RIGHT) * (slot as f64 + 0.5) / self.columns.len() as f64
-    }
-
-    fn draw_axes(&self, svg: &mut String) {
-        for percent in (0..=100).step_by(20) {
-            let (y, right) = (y(percent.into()), WIDTH - RIGHT);
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{LEFT} {y:.1}H{right:.1}\" class=\"grid\"/>"
-            );
-            let (left, y) = (LEFT - 6.0, y + 4.5);
-            let _ = writeln!(
-                svg,
-                "<text x=\"{left:.1}\" y=\"{y:.1}\" class=\"ink\" text-anchor=\"end\">{percent}</text>"
-            );
-        }
-        for (slot, missing) in test_masks::all()[self.columns.clone()].iter().enumerate() {
-            let name = test_masks::name(missing);
-            svg::draw_centred(svg, self.x(slot), HEIGHT - BOTTOM + 18.0, &name);
-        }
-        let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-        svg::draw_centred(svg, middle, HEIGHT - 10.0, self.below);
-    }
-
-    fn draw_line(&self, svg: &mut String, line: &Line, stroke: &Stroke) {
-        let points: Vec<String> = line
-            .points
-            .iter()
-            .enumerate()
-            .map(|(slot, &p)| format!("{:.1} {:.1}", self.x(slot), y(p)))
-            .collect();
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{}\" fill=\"none\" {}/>",
-            points.join("L"),
-            stroke.attributes()
-        );
-        for (slot, &p) in line.points.iter().enumerate() {
-            let (x, y, colour, name) = (self.x(slot), y(p), stroke.colour, &line.name);
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"><title>{name}: {p:.2} %</title></circle>"
-            );
-        }
-    }
-
-    /// The name on the right, and a thin line to it from where the curve ends.
-    fn draw_name(&self, svg: &mut String, line: &Line, stroke: &Stroke, end: f64, place: f64) {
-        let last = self.x(self.columns.len() - 1) + 5.0;
-        let text = WIDTH - RIGHT + 22.0;
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{last:.1} {end:.1}L{:.1} {place:.1}H{:.1}\" fill=\"none\" {} opacity=\"0.5\"/>",
-            text - 16.0,
-            text - 4.0,
-            stroke.attributes()
-        );
-        let (y, colour, name) = (place + 4.5, stroke.colour, &line.name);
-        let _ = writeln!(
-            svg,
-            "<text x=\"{text:.1}\" y=\"{y:.1}\" fill=\"{colour}\">{name}</text>"
-        );
-    }
-}
-
-struct Stroke {
-    colour: &'static str,
-    dashes: &'static str,
-}
-
-impl Stroke {
-    fn attributes(&self) -> String {
-        let Self { colour, dashes } = self;
-        format!("stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"")
-    }
-}
-
-fn y(percent: f64) -> f64 {
-    TOP + (HEIGHT - TOP - BOTTOM) * (100.0 - percent) / 100.0
-}
-
-/// Moves names apart that would overlap, first from the top down, then from the bottom up.
-fn moved_apart(wanted: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..wanted.len()).collect();
-    order.sort_by(|&a, &b| wanted[a].total_cmp(&wanted[b]));
-    let mut placed = wanted.to_vec();
-    let mut free = 0.0;
-    for &i in &order {
-        placed[i] = placed[i].max(free);
-        free = placed[i] + NAME_HEIGHT;
-    }
-    let mut limit = HEIGHT - NAME_HEIGHT / 2.0;
-    for &i in order.iter().rev() {
-        placed[i] = placed[i].min(limit);
-        limit = placed[i] - NAME_HEIGHT;
-    }
-    placed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_do_not_overlap() {
-        let placed = moved_apart(&[100.0, 101.0, 99.0, HEIGHT, HEIGHT]);
-        assert_eq!(
-            placed[..3],
-            [99.0 + NAME_HEIGHT, 99.0 + 2.0 * NAME_HEIGHT, 99.0]
-        );
-        assert!((placed[3] - placed[4]).abs() >= NAME_HEIGHT && placed.iter().all(|&y| y < HEIGHT));
-    }
+/// The heads of some of the paper's columns.
+pub fn heads(columns: &Range<usize>) -> Vec<String> {
+    let kinds = &test_masks::all()[columns.clone()];
+    kinds.iter().map(test_masks::name).collect()
 }

@@ -28,6 +28,18 @@ pub struct PaperNet {
     pub squares: Vec<f64>,
 }
 
+/// A row of the paper's experiment on speech.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaperSpeech {
+    /// The method.
+    pub name: String,
+    /// In percent, nothing missing.
+    pub whole: u32,
+    /// In percent, half of the samples missing.
+    pub half: u32,
+}
+
 /// All of them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +52,12 @@ pub struct Paper {
     /// Two-digit tasks, by the number of deleted pixels.
     #[serde(default)]
     pub pairs: Vec<PaperRow>,
+    /// small NORB, the 16 columns.
+    #[serde(default)]
+    pub norb: Vec<PaperRow>,
+    /// TIMIT.
+    #[serde(default)]
+    pub speech: Vec<PaperSpeech>,
 }
 
 /// Reads them.

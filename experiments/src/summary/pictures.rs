@@ -2,9 +2,10 @@
 //! trained on, completions, samples of every class, what neurons stand for.
 
 use crate::inputs::mnist::SIDE;
-use crate::results::records;
+use crate::inputs::test_masks;
+use crate::results::{Record, records};
 use crate::summary::svg::{self, Square, draw_image};
-use crate::summary::{completions, curves, heat_map};
+use crate::summary::{completions, curves, few_labels, heat_map, image_sets, speech};
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
@@ -37,9 +38,19 @@ pub fn run(folder: &Path) -> Result<()> {
     if let Some(nets) = heat_map::cross_trained_nets(&records) {
         save("nets.svg", nets)?;
     }
+    for (name, svg) in charts_of_sets(&records) {
+        if let Some(svg) = svg {
+            save(name, svg)?;
+        }
+    }
     let completed = folder.join("results").join("completions");
-    if completed.exists() {
-        save("completions.svg", completions::drawn(&completed)?)?;
+    for (name, figure) in [
+        ("completions.svg", completions::DIGITS),
+        ("eth80-completions.svg", completions::THINGS),
+    ] {
+        if let Some(svg) = figure.drawn(&completed)? {
+            save(name, svg)?;
+        }
     }
     let path = folder.join("results").join(format!("{MODEL}.sumout"));
     if !path.exists() {
@@ -53,6 +64,50 @@ pub fn run(folder: &Path) -> Result<()> {
     let mut predictor = Predictor::new(sumout::Model::from_bytes(&bytes)?)?;
     save("samples.svg", samples(&mut predictor)?)?;
     Ok(save("neurons.svg", neurons(&mut predictor)?)?)
+}
+
+/// Charts of the other data sets by the names of their files, and of few labels; none where there are no results.
+fn charts_of_sets(records: &[Record]) -> Vec<(&'static str, Option<String>)> {
+    let iid = |set, title| image_sets::curves(records, set, test_masks::iid(), title);
+    let squares = |set, title| image_sets::curves(records, set, test_masks::squares(), title);
+    vec![
+        (
+            "norb-iid.svg",
+            iid("norb", "small NORB: accuracy in % when pixels are missing"),
+        ),
+        (
+            "norb-squares.svg",
+            squares("norb", "small NORB: accuracy in % when squares are missing"),
+        ),
+        (
+            "eth80-iid.svg",
+            iid("eth80", "ETH-80: accuracy in % when pixels are missing"),
+        ),
+        (
+            "eth80-squares.svg",
+            squares("eth80", "ETH-80: accuracy in % when squares are missing"),
+        ),
+        (
+            "speech-timit.svg",
+            speech::curves(records, "timit", "Phones of TIMIT: accuracy in %"),
+        ),
+        (
+            "speech-arctic.svg",
+            speech::curves(records, "arctic", "Phones of one speaker: accuracy in %"),
+        ),
+        (
+            "few-labels.svg",
+            few_labels::curves(records, false, "Few labels: accuracy in %"),
+        ),
+        (
+            "few-labels-half.svg",
+            few_labels::curves(
+                records,
+                true,
+                "Few labels, half of the pixels missing: accuracy in %",
+            ),
+        ),
+    ]
 }
 
 /// A row of samples from P(X|y) for every class.

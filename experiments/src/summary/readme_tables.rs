@@ -15,6 +15,7 @@ use crate::summary::cross_trained::{self, TestedOn};
 use crate::summary::markdown;
 use crate::summary::paired_seeds;
 use crate::summary::paper::{self, Paper, PaperRow};
+use crate::summary::{few_labels, image_sets, speech};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write;
 use std::fs;
@@ -88,6 +89,13 @@ fn table(name: &str, sources: &Sources) -> Result<String> {
         "nets-squares" => cross_trained::table(records, paper, TestedOn::Squares),
         "precision" => paired_seeds::table(records, "precision-f32", "precision-tf32")?,
         "pairs" => pairs(records, &paper.pairs),
+        "norb-iid" => image_sets::table(records, "norb", &paper.norb, test_masks::iid()),
+        "norb-squares" => image_sets::table(records, "norb", &paper.norb, test_masks::squares()),
+        "eth80-iid" => image_sets::table(records, "eth80", &[], test_masks::iid()),
+        "eth80-squares" => image_sets::table(records, "eth80", &[], test_masks::squares()),
+        "speech-timit" => speech::table(records, "timit", &paper.speech),
+        "speech-arctic" => speech::table(records, "arctic", &[]),
+        "few-labels" => few_labels::table(records),
         "tuning" => tuning(tried),
         "quick" => quick(records),
         "runs" => runs(records),
@@ -139,7 +147,7 @@ fn unseen(records: &[Record]) -> String {
     let mut rows = Vec::new();
     for record in records
         .iter()
-        .filter(|record| record.columns == test_masks::UNSEEN)
+        .filter(|record| record.is_on("mnist") && record.columns == test_masks::UNSEEN)
     {
         for row in record.rows() {
             let spreads: Vec<Spread> = (0..heads.len())
@@ -156,16 +164,20 @@ fn unseen(records: &[Record]) -> String {
     markdown::head("", &heads) + &rows.concat()
 }
 
+/// Whether it has some of the columns, on MNIST; few labels have a table of their own.
+fn is_part(record: &Record) -> bool {
+    let known = test_masks::all_texts();
+    let has_part = record.columns.iter().all(|column| known.contains(column));
+    let has_few_labels = record.plan["options"]["labels"].is_array();
+    has_part && !record.is_whole() && record.is_on("mnist") && !has_few_labels
+}
+
 /// Experiments with some of the columns.
 fn quick(records: &[Record]) -> String {
-    let known = test_masks::all_texts();
-    let is_part = |record: &&Record| {
-        !record.is_whole() && record.columns.iter().all(|column| known.contains(column))
-    };
     let mut text =
         "| experiment | test images | accuracy | seconds | machine |\n|---|---|---|---|---|\n"
             .to_owned();
-    for record in records.iter().filter(is_part) {
+    for record in records.iter().filter(|record| is_part(record)) {
         for run in &record.runs {
             text += &quick_row(record, run);
         }

@@ -81,7 +81,7 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     let prior = args.prior.as_deref();
     let prior = prior.map(|given| class_numbers::prior(given, &data.table));
     let prior = prior.transpose()?;
-    let fit = if plan.is_open() {
+    let fit = if plan.is_open(&data.table) {
         let fit = fit_to_table(&data.table).settings(plan.changes()?)?;
         let fit = args.trees.into_iter().fold(fit, Fit::trees);
         let fit = data

@@ -1,0 +1,63 @@
+//! Other sets of images than MNIST: their tables and curves.
+
+use crate::inputs::test_masks;
+use crate::results::{Record, spread};
+use crate::summary::chart::{Chart, Line};
+use crate::summary::curves::heads;
+use crate::summary::markdown;
+use crate::summary::paper::PaperRow;
+use std::ops::Range;
+
+/// The records of a set with the paper's 16 columns.
+fn of_set<'a>(records: &'a [Record], set: &'a str) -> impl Iterator<Item = &'a Record> {
+    let all = test_masks::all_texts();
+    records
+        .iter()
+        .filter(move |record| record.is_on(set) && record.columns == all)
+}
+
+/// The paper's rows, then ours.
+pub fn table(records: &[Record], set: &str, papers: &[PaperRow], columns: Range<usize>) -> String {
+    let mut text = markdown::head("", &heads(&columns));
+    for paper in papers {
+        if let Some(numbers) = paper.accuracies.get(columns.clone()) {
+            let cells: Vec<String> = numbers.iter().map(|x| format!("{x:.1}")).collect();
+            text += &markdown::row(&format!("{}, paper", paper.name), &cells);
+        }
+    }
+    for record in of_set(records, set) {
+        for row in record.rows() {
+            let cell = |column| spread(&row.runs, column).to_string();
+            let cells: Vec<String> = columns.clone().map(cell).collect();
+            let name = format!("**{}** (`{}`)", record.title_of(&row.name), record.name);
+            text += &markdown::row(&name, &cells);
+        }
+    }
+    text
+}
+
+/// Accuracy curves, or none before there are results.
+pub fn curves(records: &[Record], set: &str, columns: Range<usize>, title: &str) -> Option<String> {
+    let mut lines = Vec::new();
+    for record in of_set(records, set) {
+        for row in record.rows() {
+            let mean = |column: usize| spread(&row.runs, column).mean;
+            lines.push(Line {
+                name: record.title_of(&row.name),
+                points: columns.clone().map(mean).collect(),
+            });
+        }
+    }
+    let below = if columns.start == 0 {
+        "probability"
+    } else {
+        "number × width²"
+    };
+    let chart = Chart {
+        title,
+        below,
+        heads: heads(&columns),
+        broken_at: None,
+    };
+    (!lines.is_empty()).then(|| chart.svg(&lines))
+}
