@@ -117,7 +117,7 @@ fn help_is_a_command_too() {
 /// Rows of a shop: a price with this sign before it, a size with a decimal comma, and a sort.
 fn shop(rows: usize, sign: &str) -> String {
     let row = |i: usize| {
-        let size = if i % 5 == 0 {
+        let size = if i.is_multiple_of(5) {
             String::new()
         } else {
             format!("{},{}", i % 9, i % 10)
