@@ -7,6 +7,7 @@ mod program;
 
 use program::{Folder, Run};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -99,6 +100,26 @@ fn killed_at_any_moment_training_resumes_to_the_same_bits() {
         "{done} kills, {inside} of them inside a write, {} runs to the same bits",
         runs + 1
     );
+}
+
+/// Before the first step there is nothing to keep: Ctrl-C ends the program, whatever the start of leaves would take.
+#[test]
+fn ctrl_c_before_the_first_step_ends_at_once() {
+    let folder = folder();
+    let forever = "[columns]\n[settings.leaves]\nrounds = 1000000000000\n";
+    folder.write("small.toml", forever);
+    let mut child = folder.command(TRAIN).spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    assert!(out.lines().any(|line| line.unwrap().starts_with("model ")));
+    std::thread::sleep(Duration::from_millis(200));
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let ended = (0..200).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        child.try_wait().unwrap()
+    });
+    let _ = child.kill();
+    assert_eq!(ended.and_then(|status| status.code()), Some(130));
 }
 
 /// The program in a shell after some commands of the shell.

@@ -125,6 +125,9 @@ pub enum Error {
         /// The loss.
         loss: f64,
     },
+    /// Somebody wanted it to stop ([`Stop`](crate::training::Stop)).
+    #[error("stopped on request")]
+    Stopped,
 }
 
 /// A result of the engine.

@@ -6,8 +6,8 @@ use sumout::random::{Purpose, Stream};
 use sumout::recipes::images::ImageShape;
 use sumout::recipes::tables::{ColumnPlan, settings, standardise};
 use sumout::recipes::{Fit, Fitting};
-use sumout::training::{Checkpoint, Data};
-use sumout::{Kind, Predictor, Rows, Settings, Trainer};
+use sumout::training::{Checkpoint, Data, Stop};
+use sumout::{Error, Kind, Predictor, Rows, Settings, Trainer};
 
 /// Two classes of three columns with holes: two numbers apart by class, and a category that hints at it.
 fn table(count: usize) -> (Vec<f32>, Vec<Option<usize>>) {
@@ -384,4 +384,25 @@ fn a_fit_of_a_number_goes_on_to_the_same_bits() {
     let whole = fitting.into_model().unwrap();
     assert_eq!(whole.target(), Some(1));
     assert_eq!(through_checkpoints(fit(), &data, 7), whole);
+}
+
+/// A start of leaves that would take for ever ends on request, and so does the choice of columns.
+#[test]
+fn a_fit_stops_before_its_first_step() {
+    let (values, labels) = table(100);
+    let rows = Rows::new(&values, 3).unwrap();
+    let stop = Stop::default();
+    let data = |labels| Data::new(rows, labels).stopped_by(&stop);
+    let forever = serde_json::json!({ "leaves": { "rounds": usize::MAX } });
+    let fit = Fit::new().kinds(&KINDS).settings(forever).unwrap();
+    let mut fitting = fit.start(data(&labels)).unwrap();
+    let stopped = std::thread::scope(|scope| {
+        scope.spawn(|| stop.request());
+        fitting.prepare()
+    });
+    assert_eq!(stopped, Err(Error::Stopped));
+    for fit in [small(), small().target(1)] {
+        assert_eq!(fit.start(data(&[])).err(), Some(Error::Stopped));
+    }
+    assert_eq!(small().start(data(&labels)).err(), Some(Error::Stopped));
 }

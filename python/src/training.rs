@@ -5,17 +5,19 @@ use crate::exception;
 use crate::model::Model;
 use crate::threads::pool;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use serde_json::Value;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use sumout::model::{About, ColumnRange};
 use sumout::recipes::images::ImageShape;
 use sumout::recipes::sequences::{self, SequenceShape};
 use sumout::recipes::{Fit, FitProgress, Fitting, Preset};
-use sumout::training::{Data, labels};
+use sumout::training::{Data, Stop, labels};
 use sumout::{Device, Kind, Precision, Rows};
 
 /// Python waits for at most this long.
@@ -45,12 +47,12 @@ pub fn train(
     threads: usize,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
-    let data = data(&values, &labels, &weights)?;
-    let (pool, device) = (pool(threads)?, ready(device)?);
+    let work = Work::new(device, threads)?;
+    let data = data(&values, &labels, &weights)?.stopped_by(&work.stop);
     let mut fit = Fit::new()
         .prior(&prior)
         .about(with_program(parse(about)?))
-        .device(device, Precision::Tf32)
+        .device(work.device, Precision::Tf32)
         .settings(parse::<Value>(settings)?)
         .map_err(exception)?;
     let plan = parse(plan)?;
@@ -71,14 +73,9 @@ pub fn train(
     };
     fit = target.into_iter().fold(fit, Fit::target);
     fit = with_sizes(fit, &plan)?;
-    let fitting = py.detach(|| pool.install(|| fit.start(data)));
-    let model = learn(
-        py,
-        fitting.map_err(exception)?,
-        (device, &pool),
-        on_progress,
-    )?;
-    Model::new(model)?.on(device)
+    let fitting = work.attended(py, || fit.start(data))?;
+    let model = learn(py, fitting, &work, on_progress)?;
+    Model::new(model)?.on(work.device)
 }
 
 /// Teaches a model more rows; it is not changed, a new one comes back. P(y) becomes `prior`.
@@ -96,18 +93,68 @@ pub fn go_on(
     threads: usize,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Model> {
-    let data = data(&values, &labels, &weights)?;
-    let (mut model, pool, device) = (model.look(Clone::clone), pool(threads)?, ready(device)?);
+    let work = Work::new(device, threads)?;
+    let data = data(&values, &labels, &weights)?.stopped_by(&work.stop);
+    let mut model = model.look(Clone::clone);
     model.set_prior(&prior).map_err(exception)?;
     model.about.training.remove("data"); // it has seen more since
     let changes: Value = parse(settings)?;
     let fit = Fit::new()
-        .device(device, Precision::Tf32)
+        .device(work.device, Precision::Tf32)
         .settings(changes)
         .map_err(exception)?;
-    let fitting = pool.install(|| fit.go_on(model, data)).map_err(exception)?;
-    let model = learn(py, fitting, (device, &pool), on_progress)?;
-    Model::new(model)?.on(device)
+    let fitting = work.attended(py, || fit.go_on(model, data))?;
+    let model = learn(py, fitting, &work, on_progress)?;
+    Model::new(model)?.on(work.device)
+}
+
+/// Where a fit is computed, and how it is stopped.
+struct Work {
+    device: Device,
+    pool: Arc<ThreadPool>,
+    stop: Stop,
+}
+
+impl Work {
+    fn new(device: &str, threads: usize) -> PyResult<Self> {
+        let (pool, device, stop) = (pool(threads)?, ready(device)?, Stop::default());
+        Ok(Self { device, pool, stop })
+    }
+
+    /// Does what takes long before the first step. Signals are for this thread, which looks for them meanwhile; the work
+    /// is done on the pool, and is asked to stop when Python has an exception, as it has after Ctrl-C.
+    fn attended<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> sumout::Result<T> + Send,
+    ) -> PyResult<T> {
+        let (sender, mut done) = mpsc::channel();
+        self.pool.in_place_scope(|scope| {
+            scope.spawn(move |_| drop(sender.send(work())));
+            self.wait(py, &mut done)
+        })
+    }
+
+    /// What the work sends at its end, or the exception that Python has before.
+    fn wait<T: Send>(&self, py: Python<'_>, done: &mut Receiver<sumout::Result<T>>) -> PyResult<T> {
+        let mut exception_of_python = Ok(());
+        loop {
+            let done = &mut *done;
+            match py.detach(move || done.recv_timeout(PATIENCE)) {
+                Ok(result) => return exception_of_python.and(result.map_err(exception)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyRuntimeError::new_err("the work ended without a result"));
+                }
+                Err(RecvTimeoutError::Timeout) if exception_of_python.is_ok() => {
+                    exception_of_python = py.check_signals();
+                    if exception_of_python.is_err() {
+                        self.stop.request();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {} // it is about to stop
+            }
+        }
+    }
 }
 
 pub fn data<'a>(
@@ -178,7 +225,7 @@ fn with_sizes(mut fit: Fit, plan: &Value) -> PyResult<Fit> {
 fn learn(
     py: Python<'_>,
     mut fitting: Fitting<'_>,
-    (device, pool): (Device, &ThreadPool),
+    work: &Work,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<sumout::Model> {
     let report = |py: Python<'_>, progress: &FitProgress| {
@@ -187,19 +234,18 @@ fn learn(
     };
     while !fitting.is_done() {
         let fitting = &mut fitting;
-        py.detach(|| pool.install(|| fitting.prepare()))
-            .map_err(exception)?;
+        work.attended(py, || fitting.prepare())?;
         py.check_signals()?;
-        if device != Device::Cpu {
+        if work.device != Device::Cpu {
             part_on_gpu(py, fitting, &report)?;
         } else if let Some(progress) = py
-            .detach(|| pool.install(|| some_steps(fitting)))
+            .detach(|| work.pool.install(|| some_steps(fitting)))
             .map_err(exception)?
         {
             report(py, &progress)?;
         }
     }
-    py.detach(|| pool.install(|| fitting.into_model()))
+    py.detach(|| work.pool.install(|| fitting.into_model()))
         .map_err(exception)
 }
 

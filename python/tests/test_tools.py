@@ -122,6 +122,39 @@ def test_ctrl_c_stops_cleanly():
     assert (child.returncode, out, err) == (0, "stopped False\n", "")
 
 
+BEFORE_THE_FIRST_STEP = """
+import numpy as np
+from sumout import TMMClassifier, TMMDensity
+draw = np.random.RandomState(0)
+model, X, y = {}
+print("started", flush=True)
+try:
+    model.fit(X, y)
+except KeyboardInterrupt:
+    print("stopped", hasattr(model, "model_"), flush=True)
+"""
+
+# What is chosen first is the dependence of every two columns; then leaves start, as clusters of what they describe.
+LONG_STARTS = {
+    "columns": "TMMClassifier(steps=1), draw.normal(size=(2_000, 4_000)), np.arange(2_000) % 2",
+    "leaves": "TMMDensity(steps=1, components=1_500), draw.normal(size=(3_000, 60)), None",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("start", LONG_STARTS)
+def test_ctrl_c_stops_before_the_first_step(start):
+    program = BEFORE_THE_FIRST_STEP.format(LONG_STARTS[start])
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "started\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    assert child.stdout.readline() == "stopped False\n"
+    assert time.monotonic() - sent < 1, "it should not wait for the end of its start"
+    assert child.wait(timeout=60) == 0
+
+
 def test_omp_num_threads_is_used(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert TMMClassifier()._threads() == 1 and TMMClassifier(n_jobs=3)._threads() == 3

@@ -188,6 +188,17 @@ mod tests {
             403,
             "another port is another site"
         );
+        let headers = [
+            (header::HOST, "localhost:7878"),
+            (header::ORIGIN, "http://evil.example"),
+        ];
+        for harmless in [Method::GET, Method::HEAD] {
+            let read = status(&access, &harmless, "/v1/models", &headers);
+            assert_eq!(
+                read, 200,
+                "the browser keeps the answer from the other page"
+            );
+        }
     }
 
     #[test]
@@ -219,6 +230,7 @@ mod tests {
             "Bearer secre",
             "Bearer secretsecret",
             "Bearer Secret",
+            "Bearer SEcret", // two bytes that differ in the same bit
             "Basic secret",
         ] {
             assert_eq!(get("/v1/models", wrong), 401, "{wrong}");
@@ -227,5 +239,22 @@ mod tests {
             (get("/healthz", ""), get("/", ""), get("/metrics", "")),
             (200, 200, 401)
         );
+    }
+
+    #[test]
+    fn answers_stay_where_they_belong() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=9"));
+        harden(&mut headers);
+        assert_eq!(headers[header::CACHE_CONTROL], "max-age=9", "it was given");
+        for (name, part) in [
+            ("content-security-policy", "frame-ancestors 'none'"),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-resource-policy", "same-origin"),
+            ("cross-origin-opener-policy", "same-origin"),
+        ] {
+            assert!(headers[name].to_str().unwrap().contains(part), "{name}");
+        }
     }
 }

@@ -37,6 +37,8 @@ pub mod local;
 #[cfg(feature = "server")]
 mod listening;
 #[cfg(feature = "server")]
+mod heap;
+#[cfg(feature = "server")]
 mod service;
 #[cfg(feature = "server")]
 #[doc(hidden)]

@@ -86,3 +86,25 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_in_the_units_that_the_options_say() {
+        let limits = Limits {
+            max_body: 3,
+            max_stream: 5,
+            max_rows: 7,
+            max_requests: 11,
+            max_seconds: 13,
+            max_waiting: 17,
+        };
+        assert_eq!((limits.body(), limits.stream()), (3_145_728, 5_242_880));
+        let counts = (limits.rows(), limits.requests(), limits.waiting());
+        assert_eq!(counts, (7, 11, 17));
+        let seconds = [limits.pause(), limits.patience(), limits.whole()];
+        assert_eq!(seconds.map(|time| time.as_secs()), [13, 13, 390]);
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::endpoints::app::App;
+use crate::heap::give_back_large_buffers;
 use crate::limits::{Limits, STREAMS};
 use crate::listening::{listen, routes};
 use crate::models::registry::Registry;
@@ -64,6 +65,7 @@ pub fn app(options: &ServeOptions) -> Result<App> {
 
 /// Serves until `stop` is true, and finishes what is under way. The first line on `out` says where.
 pub fn run(options: &ServeOptions, out: &mut impl Write, stop: fn() -> bool) -> Result<()> {
+    give_back_large_buffers();
     let app = app(options)?;
     let (registry, log) = (app.registry.clone(), app.log.clone());
     if options.reload {

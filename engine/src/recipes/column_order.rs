@@ -20,6 +20,7 @@
 
 use crate::layers::leaf::values_of;
 use crate::structure::Kind;
+use crate::training::stop::Stop;
 use rayon::prelude::*;
 
 /// Rows looked at, evenly spread; more would not change an order worth having.
@@ -38,14 +39,19 @@ pub(crate) type Shared = Vec<Vec<f32>>;
 
 /// The columns of a table (rows, kinds) in the order in which neighbours should meet.
 pub fn order_columns(kinds: &[Kind], values: &[f32]) -> Vec<u32> {
-    match dependences(kinds, values) {
-        Some(shared) if kinds.len() > 2 => pair_order(shared),
+    order_unless(&Stop::default(), kinds, values)
+}
+
+/// The same; any order, if it is to stop.
+pub(crate) fn order_unless(stop: &Stop, kinds: &[Kind], values: &[f32]) -> Vec<u32> {
+    match dependences(kinds, values, stop) {
+        Some(shared) if kinds.len() > 2 => pair_order(shared, stop),
         _ => (0..kinds.len() as u32).collect(),
     }
 }
 
-/// The dependence of every pair of columns; nothing where there are too many to compare.
-pub(crate) fn dependences(kinds: &[Kind], values: &[f32]) -> Option<Shared> {
+/// The dependence of every pair of columns; nothing where there are too many to compare, or if it is to stop.
+pub(crate) fn dependences(kinds: &[Kind], values: &[f32], stop: &Stop) -> Option<Shared> {
     let width = kinds.len();
     if !(1..=MOST_COLUMNS).contains(&width) {
         return None;
@@ -54,16 +60,19 @@ pub(crate) fn dependences(kinds: &[Kind], values: &[f32]) -> Option<Shared> {
     let kept = rows.min(MOST_ROWS);
     let column = |c: usize| {
         let cell = |i: usize| values[i * rows / kept * width + c];
-        let seen: Vec<f32> = (0..kept).map(cell).collect();
-        codes(kinds[c], &seen)
+        let seen = || (0..kept).map(cell).collect::<Vec<f32>>();
+        stop.unless(|| codes(kinds[c], &seen()))
     };
     let codes: Vec<Vec<u8>> = (0..width).into_par_iter().map(column).collect();
     let upper = |a: usize| {
         let before = std::iter::repeat_n(0.0, a + 1);
-        let after = (a + 1..width).map(|b| dependence(&codes[a], &codes[b]));
+        let after = (a + 1..width).map(|b| stop.unless(|| dependence(&codes[a], &codes[b])));
         before.chain(after).collect()
     };
     let mut shared: Shared = (0..width).into_par_iter().map(upper).collect();
+    if stop.is_requested() {
+        return None;
+    }
     for a in 0..width {
         for b in 0..a {
             shared[a][b] = shared[b][a];
@@ -72,11 +81,11 @@ pub(crate) fn dependences(kinds: &[Kind], values: &[f32]) -> Option<Shared> {
     Some(shared)
 }
 
-/// An order in which the most dependent nodes are paired first, level by level.
-pub(crate) fn pair_order(mut shared: Shared) -> Vec<u32> {
+/// An order in which the most dependent nodes are paired first, level by level; any order, if it is to stop.
+pub(crate) fn pair_order(mut shared: Shared, stop: &Stop) -> Vec<u32> {
     let mut nodes: Vec<Vec<u32>> = (0..shared.len() as u32).map(|c| vec![c]).collect();
     let mut short = false; // the last node holds fewer columns than the others
-    while nodes.len() > 1 {
+    while nodes.len() > 1 && !stop.is_requested() {
         let pairs = pair(&shared, short);
         let row = |p: &Vec<usize>| pairs.iter().map(|q| average(&shared, p, q)).collect();
         shared = pairs.par_iter().map(row).collect();

@@ -9,11 +9,13 @@ use crate::error::Result;
 use crate::recipes::chow_liu::{clusters, mean, ordered_clusters};
 use crate::recipes::column_order::{Shared, dependences, pair_order};
 use crate::recipes::presets::Preset;
-use crate::recipes::tables::{self, ColumnPlan, standardise};
+use crate::recipes::tables::{self, ColumnPlan, standardise_unless};
 use crate::structure::Kind;
+use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::Schedule;
 use crate::training::settings::Settings;
+use crate::training::stop::Stop;
 
 /// Steps of a trial.
 pub(crate) const TRIAL_STEPS: usize = 500;
@@ -99,13 +101,15 @@ pub(crate) struct Sizes {
 }
 
 /// The ways to learn the density of (n, kinds) values, each with settings for a trial; the first suits most tables.
-pub(crate) fn candidates(kinds: &[Kind], values: &[f32], sizes: Sizes) -> Result<Vec<Preset>> {
-    let shared = dependences(kinds, values);
-    let scaling = standardise(kinds, values);
+pub(crate) fn candidates(kinds: &[Kind], data: &Data<'_>, sizes: Sizes) -> Result<Vec<Preset>> {
+    let (values, stop) = (&*data.values, &data.stop);
+    let shared = dependences(kinds, values, stop);
+    let scaling = standardise_unless(stop, kinds, values);
     let mut found: Vec<Preset> = Vec::new();
     for way in &WAYS {
-        let plan = way.plan(kinds.len(), shared.as_ref(), sizes);
-        let structure = plan.structure(kinds, values, 1)?;
+        stop.check()?;
+        let plan = way.plan(kinds.len(), shared.as_ref(), sizes, stop);
+        let structure = plan.structure_unless(stop, kinds, values, 1)?;
         if found.iter().all(|other| other.structure != structure) {
             let mut settings = way.settings();
             if is_of_numbers(kinds) {
@@ -140,25 +144,25 @@ pub(crate) fn clusters_beside(kinds: &[Kind], values: &[f32]) -> Option<LeafStar
 }
 
 impl Way {
-    fn plan(&self, width: usize, shared: Option<&Shared>, sizes: Sizes) -> ColumnPlan {
+    fn plan(&self, width: usize, shared: Option<&Shared>, sizes: Sizes, stop: &Stop) -> ColumnPlan {
         let single = || (0..width as u32).map(|column| vec![column]).collect();
         let channels = sizes.channels.map(|channels| vec![channels]);
         ColumnPlan {
             components: sizes.components.unwrap_or(self.components),
             channels: channels.unwrap_or_else(|| self.channels.to_vec()),
             window: self.window,
-            groups: Some(shared.map_or_else(single, |shared| self.groups(shared))),
+            groups: Some(shared.map_or_else(single, |shared| self.groups(shared, stop))),
         }
     }
 
     /// The clusters of columns in the order in which they meet.
-    fn groups(&self, shared: &Shared) -> Vec<Vec<u32>> {
+    fn groups(&self, shared: &Shared, stop: &Stop) -> Vec<Vec<u32>> {
         if self.order == Order::Tree {
             return ordered_clusters(shared, self.largest_cluster);
         }
         let groups = clusters(shared, self.largest_cluster);
         let at = |place: u32| groups[place as usize].clone();
-        let order = pair_order(mean(shared, &groups));
+        let order = pair_order(mean(shared, &groups), stop);
         order.into_iter().map(at).collect()
     }
 

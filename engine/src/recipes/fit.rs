@@ -72,15 +72,15 @@ impl Fit {
         let bends = self.bends(&data, &kinds, classes)?;
         let data = data.bent(&bends)?;
         let data = self.checked(data, &kinds, classes)?;
-        let rows = data.rows()?;
-        let trees = self.tree_count(rows.len(), classes)?;
-        let mut candidates = self.candidates(&kinds, rows, classes)?;
+        let trees = self.tree_count(data.len(), classes)?;
+        let mut candidates = self.candidates(&kinds, &data, classes)?;
         for candidate in &mut candidates {
             let scaling = &mut candidate.preset.scaling;
             (scaling.ranges, scaling.curves) = (bends.ranges.clone(), bends.curves.clone());
         }
-        let structures = self.structures(&kinds, rows, classes, trees)?;
+        let structures = self.structures(&kinds, &data, classes, trees)?;
         let search = self.search(&candidates, &data, classes)?;
+        data.stop.check()?;
         let first = candidates.into_iter().next();
         let first = first.ok_or(Error::Empty { what: "candidate" })?;
         let (mut chosen, finish) = (first.preset, first.finish);
@@ -101,18 +101,22 @@ impl Fit {
         if self.preset.is_some() {
             return Ok(data); // its structure says what fits
         }
-        let rows = data.rows()?;
         if self.image.is_none() {
             let smallest = Structure::table(kinds).components(1).channels([1]);
             data.check(&smallest.classes(classes).build()?)?;
         } else {
-            data.check(&self.suited(kinds, rows, classes)?.structure)?;
+            data.check(&self.suited(kinds, &data, classes)?.structure)?;
         }
         Ok(data.sorted())
     }
 
     /// The ways to learn that may suit the data, with the changed settings.
-    fn candidates(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Candidate>> {
+    fn candidates(
+        &self,
+        kinds: &[Kind],
+        data: &Data<'_>,
+        classes: usize,
+    ) -> Result<Vec<Candidate>> {
         let is_table = self.image.is_none() && self.preset.is_none();
         let alone = |preset| Candidate {
             preset,
@@ -122,25 +126,24 @@ impl Fit {
             components: self.components,
             channels: self.channels,
         };
-        let values = rows.as_slice();
         let mut candidates = if let Some(target) = self.target {
-            let ways = regressions::candidates(kinds, values, target, sizes)?;
+            let ways = regressions::candidates(kinds, data, target, sizes)?;
             ways.into_iter().map(alone).collect()
         } else if is_table && classes == 1 {
             let clusters =
-                densities::clusters_beside(kinds, values).filter(|_| !self.without_clusters);
+                densities::clusters_beside(kinds, &data.values).filter(|_| !self.without_clusters);
             let with_clusters = |preset| Candidate {
                 preset,
                 finish: clusters.map_or(Finish::Trees, Finish::Clusters),
             };
-            let ways = densities::candidates(kinds, values, sizes)?;
+            let ways = densities::candidates(kinds, data, sizes)?;
             ways.into_iter().map(with_clusters).collect()
         } else if is_table {
-            self.of_classes(kinds, rows, classes)?
+            self.of_classes(kinds, data, classes)?
         } else if let (Some(shape), None, true) = (self.image, &self.preset, classes > 1) {
-            self.of_images(shape, rows, classes)?
+            self.of_images(shape, data, classes)?
         } else {
-            vec![alone(self.suited(kinds, rows, classes)?)]
+            vec![alone(self.suited(kinds, data, classes)?)]
         };
         for candidate in &mut candidates {
             self.change_settings(&mut candidate.preset.settings)?;
@@ -149,16 +152,21 @@ impl Fit {
     }
 
     /// The ways to learn a table with classes.
-    fn of_classes(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Vec<Candidate>> {
-        let smooth = self.suited(kinds, rows, classes)?;
-        let sharp = tables::sharp(&smooth.settings, rows.len()).map(|settings| Candidate {
+    fn of_classes(
+        &self,
+        kinds: &[Kind],
+        data: &Data<'_>,
+        classes: usize,
+    ) -> Result<Vec<Candidate>> {
+        let smooth = self.suited(kinds, data, classes)?;
+        let sharp = tables::sharp(&smooth.settings, data.len()).map(|settings| Candidate {
             preset: Preset {
                 settings,
                 ..smooth.clone()
             },
             finish: Finish::Trees,
         });
-        let clusters = tables::clusters(kinds, rows.as_slice());
+        let clusters = tables::clusters(kinds, &data.values);
         let clusters = clusters.filter(|_| !self.without_clusters);
         let smooth = Candidate {
             preset: smooth,
@@ -307,10 +315,10 @@ impl Fit {
     fn of_images(
         &self,
         shape: ImageShape,
-        rows: Rows<'_>,
+        data: &Data<'_>,
         classes: usize,
     ) -> Result<Vec<Candidate>> {
-        let images = rows.len();
+        let images = data.len();
         let (spec, settings) = (
             self.image_spec(shape, images),
             images::settings(shape, images),
@@ -320,7 +328,7 @@ impl Fit {
             let preset = Preset {
                 structure: way.spec.structure(classes)?,
                 settings: way.settings,
-                scaling: images::scaling(rows.as_slice()),
+                scaling: images::scaling(&data.values),
             };
             candidates.push(Candidate {
                 preset,
@@ -331,8 +339,8 @@ impl Fit {
     }
 
     /// Structure, settings and scaling that suit the data.
-    fn suited(&self, kinds: &[Kind], rows: Rows<'_>, classes: usize) -> Result<Preset> {
-        let values = rows.as_slice();
+    fn suited(&self, kinds: &[Kind], data: &Data<'_>, classes: usize) -> Result<Preset> {
+        let (values, rows) = (&*data.values, data.len());
         if let Some(preset) = &self.preset {
             let mut preset = preset.clone();
             if !self.ranges.is_empty() {
@@ -342,15 +350,17 @@ impl Fit {
         }
         if let Some(shape) = self.image {
             return Ok(Preset {
-                structure: self.image_spec(shape, rows.len()).structure(classes)?,
-                settings: images::settings(shape, rows.len()),
+                structure: self.image_spec(shape, rows).structure(classes)?,
+                settings: images::settings(shape, rows),
                 scaling: images::scaling(values),
             });
         }
         Ok(Preset {
-            structure: self.columns(rows.len()).structure(kinds, values, classes)?,
+            structure: self
+                .columns(rows)
+                .structure_unless(&data.stop, kinds, values, classes)?,
             settings: tables::settings(kinds, values),
-            scaling: tables::standardise(kinds, values),
+            scaling: tables::standardise_unless(&data.stop, kinds, values),
         })
     }
 }

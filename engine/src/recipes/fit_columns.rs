@@ -1,7 +1,6 @@
 //! What a fit does with the columns of a table: bounds, curves, and the shapes of its trees.
 
 use crate::error::{Error, Result};
-use crate::matrix::Rows;
 use crate::model::column_range::with_margins;
 use crate::model::{ColumnRange, Curve, Scaling};
 use crate::recipes::fit_options::Fit;
@@ -65,7 +64,7 @@ impl Fit {
         let curve = |(column, kind): (usize, &Kind)| {
             let is_straight = *kind != Kind::Gaussian || bounds.is_bent(column);
             let is_curved = !is_straight && self.target != Some(column);
-            is_curved.then(|| curve_of(data, column, kinds.len()))
+            is_curved.then(|| data.stop.unless(|| curve_of(data, column, kinds.len())))
         };
         let curves = kinds.par_iter().enumerate().map(curve);
         let curves: Vec<Curve> = curves.map(Option::unwrap_or_default).collect();
@@ -82,7 +81,7 @@ impl Fit {
     pub(super) fn structures(
         &self,
         kinds: &[Kind],
-        rows: Rows<'_>,
+        data: &Data<'_>,
         classes: usize,
         trees: usize,
     ) -> Result<Vec<Structure>> {
@@ -91,9 +90,10 @@ impl Fit {
         }
         let seed = self.changes.get("seed").and_then(Value::as_u64);
         let seed = seed.unwrap_or(Settings::default().seed);
-        let values = rows.as_slice();
-        let plans = self.columns(rows.len()).shapes(kinds, values, trees, seed);
-        let structure = |plan: &ColumnPlan| plan.structure(kinds, values, classes);
+        let (values, stop) = (&*data.values, &data.stop);
+        let plans = self.columns(data.len());
+        let plans = plans.shapes(kinds, values, trees, seed, stop);
+        let structure = |plan: &ColumnPlan| plan.structure_unless(stop, kinds, values, classes);
         plans.iter().map(structure).collect()
     }
 

@@ -2,11 +2,12 @@
 //! which rows that are held out choose one by the mean of log P(y | x).
 
 use crate::error::{Error, Result};
-use crate::recipes::column_order::order_columns;
+use crate::recipes::column_order::order_unless;
 use crate::recipes::densities::Sizes;
 use crate::recipes::presets::Preset;
 use crate::recipes::tables;
 use crate::structure::{Kind, Structure};
+use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
 
@@ -37,18 +38,19 @@ const SMALL_STEPS: usize = 500;
 /// The ways to learn column `target` of (n, kinds) values.
 pub(crate) fn candidates(
     kinds: &[Kind],
-    values: &[f32],
+    data: &Data<'_>,
     target: usize,
     sizes: Sizes,
 ) -> Result<Vec<Preset>> {
+    let values = &*data.values;
     if kinds.get(target) != Some(&Kind::Gaussian) {
         let expected = "a column of real numbers";
         return Err(Error::shape("target", expected, format!("column {target}")));
     }
-    let structure = structure(kinds, values, target, sizes)?;
+    let structure = structure(kinds, data, target, sizes)?;
     let (settings, scaling) = (
         tables::settings(kinds, values),
-        tables::standardise(kinds, values),
+        tables::standardise_unless(&data.stop, kinds, values),
     );
     let preset = |way: &Way| Preset {
         structure: structure.clone(),
@@ -87,8 +89,9 @@ impl Way {
 }
 
 /// A tree in which the target meets the other columns at the top, as a class does.
-fn structure(kinds: &[Kind], values: &[f32], target: usize, sizes: Sizes) -> Result<Structure> {
-    let order = order_columns(kinds, values).into_iter();
+fn structure(kinds: &[Kind], data: &Data<'_>, target: usize, sizes: Sizes) -> Result<Structure> {
+    let order = order_unless(&data.stop, kinds, &data.values).into_iter();
+    data.stop.check()?;
     let others = order.filter(|&column| column as usize != target);
     Structure::table(kinds)
         .groups(others.chain([target as u32]).map(|column| vec![column]))

@@ -16,11 +16,12 @@ use crate::error::Result;
 use crate::model::Scaling;
 use crate::random::{Purpose, Stream};
 use crate::recipes::chow_liu::ordered_clusters;
-use crate::recipes::column_order::{Shared, dependences, order_columns, pair_order};
+use crate::recipes::column_order::{Shared, dependences, order_unless, pair_order};
 use crate::structure::{Kind, Structure};
 use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::Schedule;
 use crate::training::settings::{Prior, Settings};
+use crate::training::stop::Stop;
 
 const FEW: usize = 1_000;
 const SOME: usize = 4_000;
@@ -53,8 +54,20 @@ impl ColumnPlan {
 
     /// The structure over the columns of (n, kinds) values.
     pub fn structure(&self, kinds: &[Kind], values: &[f32], classes: usize) -> Result<Structure> {
-        let learned = || single_columns(order_columns(kinds, values));
+        self.structure_unless(&Stop::default(), kinds, values, classes)
+    }
+
+    /// The same, or an error if it is to stop.
+    pub(crate) fn structure_unless(
+        &self,
+        stop: &Stop,
+        kinds: &[Kind],
+        values: &[f32],
+        classes: usize,
+    ) -> Result<Structure> {
+        let learned = || single_columns(order_unless(stop, kinds, values));
         let groups = self.groups.clone().unwrap_or_else(learned);
+        stop.check()?;
         Structure::table(kinds)
             .groups(groups)
             .window(self.window)
@@ -97,22 +110,23 @@ impl ColumnPlan {
         values: &[f32],
         trees: usize,
         seed: u64,
+        stop: &Stop,
     ) -> Vec<Self> {
-        let Some(shared) = dependences(kinds, values) else {
+        let Some(shared) = dependences(kinds, values, stop) else {
             return vec![self];
         };
         let plan = |(tree, shape): (usize, &Shape)| {
             let random = Stream::new(seed, Purpose::Shuffle, 1, tree as u32);
-            self.shaped(shape, &shared, random)
+            self.shaped(shape, &shared, random, stop)
         };
         SHAPES.iter().enumerate().take(trees).map(plan).collect()
     }
 
     /// This plan with the groups of a shape, from the dependences of the columns.
-    fn shaped(&self, shape: &Shape, shared: &Shared, mut random: Stream) -> Self {
+    fn shaped(&self, shape: &Shape, shared: &Shared, mut random: Stream, stop: &Stop) -> Self {
         let groups = match shape {
-            Shape::Pairs => single_columns(pair_order(shared.clone())),
-            Shape::Clusters(_) => ordered_clusters(shared, LARGEST_CLUSTER),
+            Shape::Pairs => single_columns(pair_order(shared.clone(), stop)),
+            Shape::Clusters(_) => stop.unless(|| ordered_clusters(shared, LARGEST_CLUSTER)),
             Shape::Shuffled => single_columns(random.permutation(shared.len())),
         };
         let window = match shape {
@@ -134,6 +148,11 @@ fn single_columns(order: Vec<u32>) -> Vec<Vec<u32>> {
 
 /// Numbers get mean 0 and variance 1 over what is observed; categories stay as they are.
 pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
+    standardise_unless(&Stop::default(), kinds, values)
+}
+
+/// The same; anything, if it is to stop.
+pub(crate) fn standardise_unless(stop: &Stop, kinds: &[Kind], values: &[f32]) -> Scaling {
     let width = kinds.len();
     let mut scaling = Scaling {
         offset: vec![0.0; width],
@@ -144,6 +163,7 @@ pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
         .iter()
         .enumerate()
         .filter(|(_, kind)| **kind == Kind::Gaussian)
+        .take_while(|_| !stop.is_requested())
     {
         let cells = values.iter().skip(column).step_by(width);
         let observed = cells.filter(|x| !x.is_nan()).map(|&x| f64::from(x));
@@ -350,7 +370,7 @@ mod tests {
             (0..12).map(move |c| (hidden[c / 2] + noise[c]) as f32)
         };
         let values: Vec<f32> = (0..300).flat_map(row).collect();
-        let plans = ColumnPlan::for_rows(300).shapes(&kinds, &values, 4, 1);
+        let plans = ColumnPlan::for_rows(300).shapes(&kinds, &values, 4, 1, &Stop::default());
         assert_eq!(plans.len(), 4);
         for (i, plan) in plans.iter().enumerate() {
             let mut columns = plan.groups.clone().unwrap().concat();
@@ -360,7 +380,7 @@ mod tests {
         }
         assert_eq!(
             ColumnPlan::for_rows(300)
-                .shapes(&kinds, &values, 9, 1)
+                .shapes(&kinds, &values, 9, 1, &Stop::default())
                 .len(),
             4
         );

@@ -29,6 +29,7 @@ use crate::random::{Purpose, Stream};
 use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
 use crate::training::leaf_init::{LeafStart, Patches};
+use crate::training::stop::Stop;
 use rayon::prelude::*;
 
 /// At most so many clusters in a class, and at least so many rows for each on average.
@@ -58,6 +59,7 @@ pub fn class_clusters(
     let each = (labelled / (ROWS * classes)).clamp(1, MOST);
     let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
     let found = clusterings(like, data, start, each, seed);
+    data.stop.check()?;
     let size = |d: usize| {
         let assigned = found[d / each].1.iter();
         1 + assigned.filter(|&&cluster| cluster == d % each).count()
@@ -101,7 +103,7 @@ fn clusterings(
     let clustering = |index: usize| {
         let random = Stream::new(seed, Purpose::Leaves, 1, index as u32);
         let rows = rows_of(data, class(index), like.structure.kinds.len());
-        clusters_of(like, &rows, start, each, random)
+        clusters_of(like, &rows, start, each, random, &data.stop)
     };
     let all = (0..classes * TIMES).into_par_iter();
     all.map(clustering).collect()
@@ -114,6 +116,7 @@ fn clusters_of(
     start: &LeafStart,
     each: usize,
     mut random: Stream,
+    stop: &Stop,
 ) -> (Family, Vec<usize>) {
     let kinds = &like.structure.kinds;
     let patches = Patches {
@@ -122,6 +125,7 @@ fn clusters_of(
         values: rows,
         width: kinds.len(),
         positions: &[(0..kinds.len() as u32).collect()],
+        stop,
     };
     patches.fit(each, start, &mut random)
 }
@@ -278,6 +282,23 @@ mod tests {
         let far = Rows::new(&[1e6, 100.0, 0.0], 3).unwrap();
         let far = predictor.posterior(far).unwrap().into_vec();
         assert!(far.iter().all(|p| p.is_finite() && *p > 0.0), "{far:?}");
+    }
+
+    /// Clusters that would never be found.
+    #[test]
+    fn stops_on_request() {
+        let (values, labels) = corners(800);
+        let (stop, rows) = (Stop::default(), Rows::new(&values, 3).unwrap());
+        let data = Data::new(rows, &crate::training::labels(&labels)).stopped_by(&stop);
+        let forever = LeafStart {
+            rounds: usize::MAX,
+            ..LeafStart::default()
+        };
+        let stopped = std::thread::scope(|scope| {
+            scope.spawn(|| stop.request());
+            class_clusters(&like(2), &data, &forever, 3)
+        });
+        assert_eq!(stopped.err(), Some(crate::Error::Stopped));
     }
 
     /// Rows count by their weights; rows without a label and classes without rows are no error.

@@ -6,6 +6,7 @@ use crate::model::column_range::check_inside;
 use crate::model::{Scaling, check_rows};
 use crate::random::{Purpose, Stream};
 use crate::structure::Structure;
+use crate::training::stop::Stop;
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ pub struct Data<'a> {
     pub(crate) labels: Vec<i64>,        // (n): a class, or −1 where missing; empty: all missing
     pub(crate) weights: Cow<'a, [f32]>, // (n), or empty for all one
     width: usize,
+    pub(crate) stop: Stop,
 }
 
 /// Rows to learn from, and rows that were taken out of them.
@@ -42,6 +44,7 @@ impl<'a> Data<'a> {
             labels: labels.iter().map(number).collect(),
             weights: Cow::Borrowed(&[]),
             width: rows.width(),
+            stop: Stop::default(),
         }
     }
 
@@ -49,6 +52,12 @@ impl<'a> Data<'a> {
     pub fn weighted(self, weights: &'a [f32]) -> Self {
         let weights = Cow::Borrowed(weights);
         Self { weights, ..self }
+    }
+
+    /// The same rows; a fit of them can be stopped before its first step.
+    pub fn stopped_by(self, stop: &Stop) -> Self {
+        let stop = stop.clone();
+        Self { stop, ..self }
     }
 
     /// The same rows, followed by copies of them in which each share of the cells is taken away at random.
@@ -65,6 +74,7 @@ impl<'a> Data<'a> {
             labels: self.labels.repeat(copies),
             weights: self.weights.repeat(copies).into(),
             width: self.width,
+            stop: self.stop.clone(),
         }
     }
 
@@ -122,6 +132,7 @@ impl<'a> Data<'a> {
             labels: labels.copied().collect(),
             weights: weights.copied().collect(),
             width: self.width,
+            stop: self.stop.clone(),
         }
     }
 
@@ -152,6 +163,7 @@ impl<'a> Data<'a> {
             labels: self.labels,
             weights: Cow::Owned(self.weights.into_owned()),
             width: self.width,
+            stop: self.stop,
         }
     }
 

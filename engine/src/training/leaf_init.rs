@@ -9,11 +9,13 @@
 //! refit      μ, σ² + floor, tables from the structures assigned to d
 //! ```
 
+use crate::error::Result;
 use crate::layers::leaf::{Coordinate, Family, values_of};
 use crate::layers::leaf_kernel::LeafKernel;
 use crate::model::{Model, Scaling};
 use crate::random::{Purpose, Stream};
 use crate::structure::{Kind, OUTSIDE};
+use crate::training::stop::Stop;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +51,8 @@ pub fn start_leaves(
     values: &[f32],
     start_of: impl Fn(&[Vec<u32>]) -> LeafStart + Sync,
     seed: u64,
-) {
+    stop: &Stop,
+) -> Result<()> {
     let places = model.structure.placement((0, 0));
     let mut column_of = vec![OUTSIDE; model.structure.frame_len()];
     for (column, &place) in places.iter().enumerate() {
@@ -70,6 +73,7 @@ pub fn start_leaves(
             values,
             width: places.len(),
             positions: &[],
+            stop,
         };
         let random = |family: usize| Stream::new(seed, Purpose::Leaves, 0, family as u32);
         let fit = |(index, (kinds, positions)): (usize, (&Vec<Kind>, &Vec<Vec<u32>>))| {
@@ -82,6 +86,7 @@ pub fn start_leaves(
         families += fitted.len();
         model.weights.trees[t].families = fitted;
     }
+    stop.check()
 }
 
 /// Local structures of one family in rows of data.
@@ -94,6 +99,7 @@ pub(crate) struct Patches<'a> {
     pub width: usize,
     /// The columns of each position, (S); [`OUTSIDE`] where it has none.
     pub positions: &'a [Vec<u32>],
+    pub stop: &'a Stop,
 }
 
 impl<'a> Patches<'a> {
@@ -106,7 +112,7 @@ impl<'a> Patches<'a> {
         }
     }
 
-    /// Components of a sample of them, and to which component each of the sample belongs.
+    /// Components of a sample of them, and to which component each of the sample belongs; anything, if it is to stop.
     pub fn fit(
         &self,
         components: usize,
@@ -114,7 +120,7 @@ impl<'a> Patches<'a> {
         random: &mut Stream,
     ) -> (Family, Vec<usize>) {
         let sampled = self.sample(start.structures, random);
-        fit(self.kinds, components, &sampled, start, random)
+        fit(self.kinds, components, &sampled, start, random, self.stop)
     }
 
     /// At most `count` local structures with something in them, (n, S), from random rows and positions; all of them
@@ -130,7 +136,7 @@ impl<'a> Patches<'a> {
         let max_numbers = count.min(tries) * self.kinds.len();
         let mut sampled = Vec::with_capacity(max_numbers);
         for index in 0..tries {
-            if sampled.len() == max_numbers {
+            if sampled.len() == max_numbers || self.stop.is_requested() {
                 break;
             }
             let (row, position) = if exhaustive {
@@ -166,10 +172,11 @@ fn fit(
     sampled: &[f32],
     start: &LeafStart,
     random: &mut Stream,
+    stop: &Stop,
 ) -> (Family, Vec<usize>) {
     let s = kinds.len();
     let count = sampled.len() / s;
-    if count == 0 {
+    if count == 0 || stop.is_requested() {
         return (Family::new(kinds, components), Vec::new());
     }
     let refitting = Refitting {
@@ -177,6 +184,7 @@ fn fit(
         components,
         sampled,
         floor: start.floor,
+        stop,
     };
     let one = Refitting {
         components: 1,
@@ -186,22 +194,24 @@ fn fit(
     let spread = whole.coordinates.iter().map(|c| spread_of(c).max(1e-12));
     let spread: Vec<f32> = spread.collect();
     let assign = |centres: &[f32]| -> Vec<usize> {
-        let structures = sampled.par_chunks(s);
-        let assigned = structures.map(|x| nearest(kinds, x, centres, &spread));
+        let nearest = |x: &[f32]| nearest(kinds, x, centres, &spread);
+        let assigned = sampled.par_chunks(s).map(|x| stop.unless(|| nearest(x)));
         assigned.collect()
     };
-    let centres = seed_centres(kinds, components, sampled, &spread, random);
+    let centres = seed_centres(kinds, components, sampled, &spread, random, stop);
     let mut assigned = assign(&centres);
     let mut family = refitting.refit(&assigned, &centres);
-    for _ in 0..start.means {
+    let goes_on = |_: &usize| !stop.is_requested();
+    for _ in (0..start.means).take_while(goes_on) {
         let means = centres_of(&family);
         assigned = assign(&means);
         family = refitting.refit(&assigned, &means);
     }
     let inputs: Vec<u32> = (0..s as u32).collect();
-    for _ in 0..start.rounds {
+    for _ in (0..start.rounds).take_while(goes_on) {
         let kernel = LeafKernel::new(&family);
-        let most_likely = |row: &mut Vec<f32>, x: &[f32]| kernel.most_likely(&inputs, x, row);
+        let most_likely =
+            |row: &mut Vec<f32>, x: &[f32]| stop.unless(|| kernel.most_likely(&inputs, x, row));
         let structures = sampled.par_chunks(s);
         assigned = structures.map_init(Vec::new, most_likely).collect();
         family = refitting.refit(&assigned, &centres_of(&family));
@@ -255,6 +265,7 @@ fn seed_centres(
     sampled: &[f32],
     spread: &[f32],
     random: &mut Stream,
+    stop: &Stop,
 ) -> Vec<f32> {
     let s = kinds.len();
     let count = sampled.len() / s;
@@ -266,7 +277,7 @@ fn seed_centres(
         far.par_iter_mut()
             .zip(sampled.par_chunks(s))
             .for_each(|(far, x)| {
-                *far = far.min(distance(kinds, x, &centre, spread));
+                *far = far.min(stop.unless(|| distance(kinds, x, &centre, spread)));
             });
         centres.extend_from_slice(&centre);
         let total: f64 = far.iter().map(|&d| f64::from(d)).sum();
@@ -294,6 +305,7 @@ struct Refitting<'a> {
     components: usize,
     sampled: &'a [f32], // (n, S)
     floor: f32,
+    stop: &'a Stop,
 }
 
 impl Refitting<'_> {
@@ -301,7 +313,8 @@ impl Refitting<'_> {
     /// the spread of all.
     fn refit(&self, assigned: &[usize], centres: &[f32]) -> Family {
         let mut family = Family::new(self.kinds, self.components);
-        for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
+        let coordinates = family.coordinates.iter_mut().enumerate();
+        for (s, coordinate) in coordinates.take_while(|_| !self.stop.is_requested()) {
             match coordinate {
                 Coordinate::Gaussian { mean, log_sigma } => {
                     let centre = |d: usize| centres.get(d * self.kinds.len() + s).copied();
@@ -417,7 +430,8 @@ mod tests {
             ];
             values.extend(cell.map(|x| if random.chance(0.3) { f32::NAN } else { x }));
         }
-        start_leaves(&mut model, &values, |_| LeafStart::default(), 3);
+        let (start, stop) = (|_: &[Vec<u32>]| LeafStart::default(), Stop::default());
+        start_leaves(&mut model, &values, start, 3, &stop).unwrap();
         let Coordinate::Gaussian { mean, log_sigma } =
             &model.weights.trees[0].families[0].coordinates[0]
         else {
@@ -442,7 +456,8 @@ mod tests {
             .build()
             .unwrap();
         let mut model = Model::random(structure, 1.0, 1);
-        start_leaves(&mut model, &[2.5; 50], |_| LeafStart::default(), 3);
+        let (start, stop) = (|_: &[Vec<u32>]| LeafStart::default(), Stop::default());
+        start_leaves(&mut model, &[2.5; 50], start, 3, &stop).unwrap();
         let Coordinate::Gaussian { mean, log_sigma } =
             &model.weights.trees[0].families[0].coordinates[0]
         else {

@@ -263,4 +263,28 @@ mod tests {
         );
         assert_eq!((loss.correct, loss.labelled), (0, 1));
     }
+
+    /// The counts of two batches, of which one has a right and a wrong answer, and one a right one.
+    #[test]
+    fn batches_add_up() {
+        let (half, target) = ([0.5f64.ln(); 2], Target::Objective(0.5));
+        let of = |likelihood: &[f64], labels: &[i64], weights: &[f32]| {
+            loss_and_gradients(likelihood, &half, labels, weights, target, &mut Vec::new())
+        };
+        let mut sum = of(&[-1.0, -3.0, -1.0, -3.0], &[0, 1], &[2.0, 3.0]);
+        let one = of(&[-4.0, -2.0, -7.0, -7.0], &[1, -1], &[5.0, 7.0]);
+        assert_eq!((sum.accuracy(), one.accuracy()), (0.5, 1.0));
+        let before = sum;
+        sum.add(&one);
+        let expected = Loss {
+            discriminative: before.discriminative + one.discriminative,
+            generative: before.generative + one.generative,
+            correct: 2,
+            labelled: 3,
+            rows: 4,
+            weight: 17.0,
+        };
+        assert_eq!((sum, sum.accuracy()), (expected, 2.0 / 3.0));
+        assert!(one.discriminative > 0.0 && one.generative > 0.0);
+    }
 }

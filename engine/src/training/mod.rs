@@ -2,6 +2,7 @@
 //!
 //! Uses: `model`, `circuit`, `gpu` and all below them; `queries` in tests.
 
+pub(crate) mod stop;
 pub(crate) mod memory;
 pub(crate) mod optimizer;
 mod leaf_update;
@@ -33,4 +34,5 @@ pub use optimizer::{Rule, Schedule};
 pub use partitions::Partitions;
 pub use round::Round;
 pub use settings::{Prior, Settings};
+pub use stop::Stop;
 pub use trainer::{Progress, Trainer};

@@ -138,7 +138,13 @@ impl<'a> Trainer<'a> {
             None => set_prior(&mut model, &settings.prior, &data)?,
         }
         let start_of = |positions: &[Vec<u32>]| settings.leaves_of(positions);
-        start_leaves(&mut model, &data.values, start_of, settings.seed);
+        start_leaves(
+            &mut model,
+            &data.values,
+            start_of,
+            settings.seed,
+            &data.stop,
+        )?;
         Self::assemble(model, settings, data)
     }
 

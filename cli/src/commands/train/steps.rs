@@ -21,6 +21,7 @@ pub fn run(args: &Args, fitting: &mut Fitting<'_>, out: &mut impl Write) -> Resu
         due: CheckpointTimes::new(args.checkpoint_every, Instant::now()),
         next: Next::GoOn,
     };
+    fitting.prepare()?; // there is nothing to keep yet: Ctrl-C ends the program
     let deferred = interrupt::defer(
         "stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one",
     );
