@@ -90,6 +90,25 @@ fn rows_and_classes_have_their_frequencies() {
 }
 
 #[test]
+fn a_completion_does_not_depend_on_the_rows_beside_it() {
+    for seed in 0..20 {
+        let draw = &mut Draw::new(700 + seed);
+        let model = tiny(false, draw);
+        let rows = complete_rows(&model.structure);
+        let mut predictor = Predictor::new(model).unwrap();
+        let given = with_holes(&rows[draw.from(0, rows.len() - 1)], 0.6, draw);
+        let mut second = |first: &[f32]| {
+            let both = [first, &given].concat();
+            let both = predictor.model().rows(&both).unwrap();
+            let filled = predictor.sample_given(both, None, seed).unwrap();
+            filled.into_vec().split_off(given.len())
+        };
+        let expected = second(&rows[0]);
+        assert!(rows.iter().all(|row| second(row) == expected), "{given:?}");
+    }
+}
+
+#[test]
 fn completions_have_their_frequencies_and_keep_what_is_observed() {
     for seed in 0..12 {
         let draw = &mut Draw::new(500 + seed);
