@@ -34,7 +34,7 @@ pub struct SequenceShape {
 const MAX_LEAVES: usize = 256;
 
 /// A deep tree over sequences: windows of two neighbours until one node is left. It is the tree of an image of one row.
-/// Each step is a leaf; of a long sequence, such as a sound, so many steps that there are at most `MAX_LEAVES` leaves.
+/// Each step is a leaf; of a long sequence, such as a sound, so many steps that there are at most 256 leaves.
 pub fn spec(shape: SequenceShape) -> ImageSpec {
     let patch = shape.length.div_ceil(MAX_LEAVES).next_power_of_two();
     ImageSpec {
