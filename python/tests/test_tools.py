@@ -151,7 +151,7 @@ def test_ctrl_c_stops_before_the_first_step(start):
     child.send_signal(signal.SIGINT)
     sent = time.monotonic()
     assert child.stdout.readline() == "stopped False\n"
-    assert time.monotonic() - sent < 1, "it should not wait for the end of its start"
+    assert time.monotonic() - sent < 3, "it should not wait for the end of its start"
     assert child.wait(timeout=60) == 0
 
 
