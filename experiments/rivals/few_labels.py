@@ -28,7 +28,7 @@ import lenet
 import results
 from mnist import CLASSES
 from resnet import moved
-from steps import Batches, Clock, run, say
+from steps import Batches, Clock, descend, run, say
 
 QUICK_STEPS = 60
 NEIGHBOURS = 7
@@ -90,10 +90,7 @@ class LeNet:
             images, hidden = shifted(both[chosen])
             seen = lenet.filled(images, hidden, "flag")
             loss = F.cross_entropy(self.net.forward(seen[None])[0], labels[chosen])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            last.copy_(loss.detach())
+            descend(optimizer, loss, last)
 
         def set_rates(progress):
             for group in optimizer.param_groups:

@@ -22,7 +22,7 @@ from torch import nn
 
 import prepared
 import results
-from steps import Batches, Clock, run, say
+from steps import Batches, Clock, descend, run, say
 
 SCALE = 256.0  # pixels are divided by it
 QUICK = {"steps": 60, "batch": 32, "rate": 0.01, "momentum": 0.9, "decay": 1e-4, "rotate": 5.0, "stretch": 0.05}
@@ -94,10 +94,7 @@ def trained(train, shape, classes, seed, options, args):
         rows = batches.next()[0]
         batch = turned(seen[rows], recipe["rotate"], recipe["stretch"])
         loss = F.cross_entropy(net(batch), train.labels[rows])
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        last.copy_(loss.detach())
+        descend(optimizer, loss, last)
 
     def set_rates(progress):
         for group in optimizer.param_groups:

@@ -18,7 +18,7 @@ from torch import nn
 import results
 from holes import TrainHoles
 from mnist import CLASSES, SIDE
-from steps import Batches, Clock, Replayed, run, say
+from steps import Batches, Clock, Replayed, descend, run, say
 
 STAGES = [(64, 2), (128, 2), (256, 2), (512, 1)]  # channels and blocks
 QUICK_STAGES = [(16, 1), (32, 1), (64, 1)]
@@ -88,10 +88,7 @@ def trained(seed, options, args, images):
         with torch.autocast(device.type, torch.bfloat16):
             scores = net(seen(pixels, mask).contiguous(memory_format=torch.channels_last))
         loss = F.cross_entropy(scores.float(), images.labels[rows])
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        last.copy_(loss.detach())
+        descend(optimizer, loss, last)
 
     replayed = Replayed(step, device)
 

@@ -24,7 +24,7 @@ from torch import nn
 import omp
 import prepared
 import results
-from steps import Batches, Clock, run, say
+from steps import Batches, Clock, descend, run, say
 
 RATE, FRAME, HOP, BANDS = 16000, 256, 128, 32
 QUICK = {"epochs": 6, "batch": 32, "rate": 0.01, "decay": 0.01, "shift": 20}
@@ -111,10 +111,7 @@ def trained(train, classes, seed, options, args):
         rows = batches.next()[0]
         batch = moved(windows[rows], recipe["shift"])
         loss = F.cross_entropy(net(loud(batch) if is_raw else batch), train.labels[rows])
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        last.copy_(loss.detach())
+        descend(optimizer, loss, last)
 
     def set_rates(progress):
         for group in optimizer.param_groups:

@@ -62,6 +62,14 @@ class Replayed:
         torch.cuda.current_stream().wait_stream(beside)
 
 
+def descend(optimizer, loss, last):
+    """One step down the gradient of a loss, which is kept in `last` for whoever looks."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    last.copy_(loss.detach())
+
+
 class Clock:
     """How far a training is: by its steps, or by its minutes if these are fewer than it needs."""
 

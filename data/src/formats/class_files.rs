@@ -1,7 +1,7 @@
 //! A data set of one file for each row: a folder of files, or a folder of folders that name the classes.
 
 use crate::error::{Error, ErrorKind, Result, file_error};
-use crate::rows::layout::{Split, some_of, sort_names};
+use crate::rows::layout::{Chunk, Split, some_of, sort_names};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,8 +135,19 @@ impl ClassFiles {
         })
     }
 
+    /// At most `max_rows` files from `first` on, and a chunk that has their labels and waits for their values.
+    pub fn chunk(&self, first: usize, max_rows: usize) -> (&[PathBuf], Chunk) {
+        let files = &self.files[first..self.files.len().min(first + max_rows)];
+        let chunk = Chunk {
+            first,
+            labels: self.labels_of(first, files.len()),
+            ..Chunk::default()
+        };
+        (files, chunk)
+    }
+
     /// The labels of `count` rows from `first` on.
-    pub fn labels_of(&self, first: usize, count: usize) -> Option<Vec<i64>> {
+    fn labels_of(&self, first: usize, count: usize) -> Option<Vec<i64>> {
         let all = self.labels.as_ref()?;
         let labels = all[first..first + count].iter();
         Some(labels.map(|&label| label as i64).collect())

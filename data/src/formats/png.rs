@@ -171,18 +171,12 @@ impl ImageFiles {
         channels: Option<usize>,
         shape: ImageShape,
     ) -> Result<Chunk> {
-        let all = &self.0.files;
-        let files = &all[first..all.len().min(first + max_rows)];
-        let mut chunk = Chunk {
-            first,
-            labels: self.0.labels_of(first, files.len()),
-            ..Chunk::default()
-        };
+        let (files, mut chunk) = self.0.chunk(first, max_rows);
         for path in files {
             let name = path.display().to_string();
             let image = read_with_channels(path, channels)?;
             if image.shape != shape {
-                let expected = format!("an image of {shape}, as {} is", all[0].display());
+                let expected = format!("an image of {shape}, as {} is", self.0.files[0].display());
                 let error = Error::expected(ErrorKind::ModelMismatch, expected, image.shape);
                 return Err(error.in_file(&name));
             }

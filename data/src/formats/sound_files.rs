@@ -53,13 +53,7 @@ impl SoundFiles {
 
     /// At most `max_rows` sounds from `first` on.
     fn chunk(&self, first: usize, max_rows: usize, width: usize) -> Result<Chunk> {
-        let all = &self.0.files;
-        let files = &all[first..all.len().min(first + max_rows)];
-        let mut chunk = Chunk {
-            first,
-            labels: self.0.labels_of(first, files.len()),
-            ..Chunk::default()
-        };
+        let (files, mut chunk) = self.0.chunk(first, max_rows);
         for (row, path) in files.iter().enumerate() {
             let samples = sound::read(path)?.samples;
             chunk.values.extend(samples.iter().take(width)); // a file may have grown since

@@ -123,8 +123,7 @@ impl<'a> Patches<'a> {
         fit(self.kinds, components, &sampled, start, random, self.stop)
     }
 
-    /// At most `count` local structures with something in them, (n, S), from random rows and positions; all of them
-    /// where there are no more.
+    /// At most `count` local structures with something in them, (n, S), at random; all of them where there are no more.
     fn sample(&self, count: usize, random: &mut Stream) -> Vec<f32> {
         let (rows, positions) = (self.values.len() / self.width, self.positions.len());
         let exhaustive = rows * positions <= count;

@@ -25,7 +25,13 @@ pub fn table(records: &[Record], set: &str, papers: &[PaperRow], columns: Range<
             text += &markdown::row(&format!("{}, paper", paper.name), &cells);
         }
     }
-    for record in of_set(records, set) {
+    text + &our_rows(of_set(records, set), &columns)
+}
+
+/// Our rows of a table: mean and spread of the seeds in every column.
+pub fn our_rows<'a>(records: impl Iterator<Item = &'a Record>, columns: &Range<usize>) -> String {
+    let mut text = String::new();
+    for record in records {
         for row in record.rows() {
             let cell = |column| spread(&row.runs, column).to_string();
             let cells: Vec<String> = columns.clone().map(cell).collect();

@@ -128,17 +128,8 @@ fn paper_row(name: &str, numbers: &[f64]) -> String {
 
 /// Our rows that belong to a row of the paper, or to none.
 fn our_rows(records: &[Record], paper: Option<&str>, columns: &Range<usize>) -> String {
-    let mut text = String::new();
     let beside = |record: &&Record| record.plan["paper"].as_str() == paper;
-    for record in records.iter().filter(beside) {
-        for row in record.rows() {
-            let cell = |column| spread(&row.runs, column).to_string();
-            let cells: Vec<String> = columns.clone().map(cell).collect();
-            let name = format!("**{}** (`{}`)", record.title_of(&row.name), record.name);
-            text += &markdown::row(&name, &cells);
-        }
-    }
-    text
+    image_sets::our_rows(records.iter().filter(beside), columns)
 }
 
 /// Holes that no method was trained on, the best method first.
