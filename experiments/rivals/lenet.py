@@ -140,7 +140,7 @@ def trained(kinds, fill, recipe, args, images):
 
 def plain(seeds, args, data):
     """Nets of whole images, one for each seed, and their seconds; kept in the work folder for other scripts."""
-    path, device = args.work / "lenet-plain.pt", data.train.pixels.device
+    path, device = args.work / f"lenet-plain-{data.checksum[:8]}.pt", data.train.pixels.device
     wanted = {"data": data.checksum, "recipe": PAPER | ({"steps": QUICK_STEPS} if args.quick else {})}
     if path.exists():
         saved = torch.load(path, map_location=device)
@@ -187,8 +187,14 @@ def finish(experiment, nets, kinds, seconds, mean):
 
 def main():
     args = results.arguments(__doc__)
-    data = results.data_of(args)
-    found = results.experiments("lenet", args, data)
+    for data, found in results.by_set("lenet", args):
+        all_nets(found, args, data)
+        if args.quick:
+            check(found)
+
+
+def all_nets(found, args, data):
+    """Trains and tests the nets of one data set."""
     mean = data.train.pixels.double().mean(0).float()
     without_flag = [one for one in found if one.options["fill"] != "flag"]
     seeds = results.seeds_of(without_flag)
@@ -204,8 +210,6 @@ def main():
             nets, seconds = trained(kinds, "flag", with_flag[0].options["recipe"], args, data.train)
             for experiment in with_flag:
                 finish(experiment, nets, kinds, seconds, mean)
-    if args.quick:
-        check(found)
 
 
 def check(found):

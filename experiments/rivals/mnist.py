@@ -1,4 +1,4 @@
-"""MNIST: 60,000 training images and 10,000 test images, bytes from 0 to 255."""
+"""MNIST or Fashion-MNIST: 60,000 training images and 10,000 test images, bytes from 0 to 255."""
 
 import gzip
 import hashlib
@@ -35,12 +35,12 @@ class Data:
     shape: tuple = (SIDE, SIDE, 1)  # height, width, cameras
 
 
-def default_folder():
-    """Where `sumout data get mnist` puts the files."""
+def default_folder(name):
+    """Where `sumout data get NAME` puts the files."""
     if "SUMOUT_DATA" in os.environ:
-        return Path(os.environ["SUMOUT_DATA"]) / "mnist"
+        return Path(os.environ["SUMOUT_DATA"]) / name
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return cache / "sumout" / "mnist"
+    return cache / "sumout" / name
 
 
 def read(folder, device):

@@ -19,7 +19,7 @@ ATOMS = 2 * FRAME
 PAIRS = FRAME // 4
 REST = 0.001
 TINY = 1e-12
-AT_ONCE = 64  # frames
+AT_ONCE = {"cpu": 64, "cuda": 512}  # frames
 REFRESH = 8  # rounds between two looks at which frames are done
 
 
@@ -163,7 +163,7 @@ def inpaint(windows, missing):
     to_do = ((~seen).any(1) & seen.any(1)).nonzero()[:, 0]
     # Frames of equal loudness need about as many pairs.
     to_do = to_do[frames[to_do].square().sum(1).argsort()]
-    for part in to_do.split(AT_ONCE) if len(to_do) else []:
+    for part in to_do.split(AT_ONCE[device.type]) if len(to_do) else []:
         estimated[part] = completed_frames(frames[part], seen[part], dictionary)
     window = torch.sin(math.pi * (torch.arange(FRAME, device=device) + 0.5) / FRAME)
     sums, weights = torch.zeros_like(windows), torch.zeros(samples, device=device)

@@ -116,19 +116,22 @@ def test(experiment, net, seed):
     return accuracies
 
 
+def one_net(left, seed, args, data):
+    """Trains a net and tests it on all columns."""
+    net, seconds = trained(seed, left[0].options, args, data.train)
+    for experiment in left:
+        start = time.perf_counter()
+        accuracies = test(experiment, net, seed)
+        experiment.add(seed, accuracies, seconds, time.perf_counter() - start)
+
+
 def main():
     args = results.arguments(__doc__)
-    data = results.data_of(args)
-    found = results.experiments("resnet", args, data)
-    for seed in results.seeds_of(found):
-        left = [one for one in found if seed in one.seeds and not one.has(seed)]
-        if not left:
-            continue
-        net, seconds = trained(seed, left[0].options, args, data.train)
-        for experiment in left:
-            start = time.perf_counter()
-            accuracies = test(experiment, net, seed)
-            experiment.add(seed, accuracies, seconds, time.perf_counter() - start)
+    for data, found in results.by_set("resnet", args):
+        for seed in results.seeds_of(found):
+            left = [one for one in found if seed in one.seeds and not one.has(seed)]
+            if left:
+                one_net(left, seed, args, data)
     if args.quick:
         clean, most = (found[0].record["runs"][0]["accuracies"][column] for column in (0, 1))
         assert clean > 40 and clean > most + 20, (clean, most)

@@ -16,6 +16,7 @@ from steps import choose_device, say
 HERE = Path(__file__).resolve().parent
 DIGITS = HERE.parent.parent / "data" / "digits"  # 5,000 training and 1,000 test images
 SCRIPTS = {"few-labels": "few_labels"}  # where the name of a script is not that of its method
+LIKE_MNIST = ["mnist", "fashion-mnist"]  # sets that `sumout data get` knows
 DEFAULTS = {"paper": None, "seeds": [1, 2, 3], "columns": holes.PAPER, "train": None, "test": None, "hold_out": 0}
 
 
@@ -23,7 +24,7 @@ def arguments(description):
     """The options that all scripts share."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("names", nargs="*", help="plans; default: all of this method")
-    parser.add_argument("--data", help="folder with the four files of MNIST; default: where `sumout data get` puts them. "
+    parser.add_argument("--data", help="folder with the four files of MNIST or Fashion-MNIST; default: where `sumout data get` puts them. "
                         "For other sets, the folder that `experiments prepare` wrote")  # fmt: skip
     parser.add_argument("--plans", type=Path, default=HERE.parent / "plans")
     parser.add_argument("--results", type=Path, default=HERE.parent / "results")
@@ -45,9 +46,9 @@ def arguments(description):
     return args
 
 
-def data_of(args):
-    """MNIST on the device; in a quick run, a part of the digits that come with the project."""
-    data = mnist.read(args.data or mnist.default_folder(), args.device)
+def data_of(args, of_set="mnist"):
+    """MNIST, or a set like it, on the device; in a quick run, a part of the digits that come with the project."""
+    data = mnist.read(args.data or mnist.default_folder(of_set), args.device)
     if args.quick:
         data.train, data.test = data.train.first(2000), data.test.first(200)
     return data
@@ -79,7 +80,7 @@ class Experiment:
             "name": name,
             "title": plan["title"],
             "method": plan["method"],
-            "command": f"python experiments/rivals/{script}.py {name}" + (" --data DATA" if "set" in plan else ""),
+            "command": f"python experiments/rivals/{script}.py {name}" + (" --data DATA" if plan.get("set", "mnist") not in LIKE_MNIST else ""),
             "data": data.checksum,
             "plan": plan,
             "settings": {"torch": torch.__version__.partition("+")[0]},
@@ -137,17 +138,31 @@ class Experiment:
         beside.replace(self.path)
 
 
-def experiments(method, args, data, of_set="mnist"):
-    """The plans of a method on a data set, or those of them that were named."""
+def plans_of(method, args, of_set):
+    """The names of a method's plans on a data set, or those of them that are wanted."""
     found = []
     for path in sorted(args.plans.glob("*.toml")):
         plan = tomllib.loads(path.read_text())
         is_wanted = path.stem in args.names or not args.names
         if is_wanted and (plan["method"], plan.get("set", "mnist")) == (method, of_set):
-            found.append(Experiment(path.stem, SCRIPTS.get(method, method), args, data))
-    if not found:
-        raise SystemExit(f"expected plans of {method} on {of_set} in {args.plans}, got {args.names or 'none'}")
+            found.append(path.stem)
     return found
+
+
+def experiments(method, args, data, of_set="mnist"):
+    """The experiments of a method on a data set, or those of them that were named."""
+    names = plans_of(method, args, of_set)
+    if not names:
+        raise SystemExit(f"expected plans of {method} on {of_set} in {args.plans}, got {args.names or 'none'}")
+    return [Experiment(name, SCRIPTS.get(method, method), args, data) for name in names]
+
+
+def by_set(method, args):
+    """For MNIST and the sets like it that have plans of a method: the data and the experiments. Quick runs have digits."""
+    for of_set in LIKE_MNIST[:1] if args.quick else LIKE_MNIST:
+        if plans_of(method, args, of_set):
+            data = data_of(args, of_set)
+            yield data, experiments(method, args, data, of_set)
 
 
 def seeds_of(found):

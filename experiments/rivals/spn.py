@@ -16,10 +16,12 @@ import time
 import torch
 import torch.nn.functional as F
 from cirkit.backend.torch import semiring
+from cirkit.backend.torch.layers import TorchInputLayer
 from cirkit.backend.torch.queries import IntegrateQuery
 from cirkit.pipeline import PipelineContext
 from cirkit.templates import data_modalities, utils
 
+import inpaint
 import results
 from mnist import CLASSES, SIDE
 from steps import Batches, Clock, run, say
@@ -88,14 +90,42 @@ def trained(seed, options, args, images):
 
 
 @torch.no_grad()
-def test(experiment, circuit, seed):
+def test(experiment, circuit, seed, args):
     accuracies = []
     for column in experiment.columns:
         mask = experiment.masks(column, seed)
         pieces = zip(experiment.test.pixels.split(500), mask.split(500))
         answers = torch.cat([scores(circuit, pixels, hidden).argmax(1) for pixels, hidden in pieces])
         accuracies.append(experiment.accuracy(answers).item())
+        if column in inpaint.SHOWN:
+            few = slice(inpaint.PICTURES)
+            images = completed(circuit, experiment.test.pixels[few], mask[few])
+            inpaint.keep_pictures(experiment, seed, column, images, mask, args)
     return accuracies
+
+
+@torch.enable_grad()
+def completed(circuit, pixels, mask):
+    """Missing pixels are their mean given those that are seen, exactly.
+
+    The derivative of log P(seen pixels) by a leaf's log-likelihood is the probability of that leaf.
+    """
+    leaves = []
+
+    def evaluated(layer, inputs):
+        output = IntegrateQuery._layer_fn(layer, inputs, integrate_vars_mask=mask)
+        if isinstance(layer, TorchInputLayer):
+            output = output.detach().requires_grad_()
+            leaves.append((layer, output))
+        return output
+
+    log_p = circuit.evaluate(pixels.long(), module_fn=evaluated).logsumexp(-1).sum()
+    weights = torch.autograd.grad(log_p, [output for _, output in leaves])
+    mean = torch.zeros(pixels.shape, device=pixels.device)
+    for (layer, _), weight in zip(leaves, weights):
+        own_mean = layer.probs() @ torch.arange(256.0, device=pixels.device)  # (leaves, units)
+        mean.index_add_(1, layer.scope_idx[:, 0], torch.einsum("fbu,fu->bf", weight, own_mean.detach()))
+    return torch.where(mask, mean, pixels.float())
 
 
 @torch.no_grad()
@@ -129,7 +159,7 @@ def one_circuit(left, seed, args, data):
     speed = {"images per second": round(clock.done * left[0].options["batch"] / clock.seconds)}
     for experiment in left:
         start = time.perf_counter()
-        accuracies = test(experiment, circuit, seed)
+        accuracies = test(experiment, circuit, seed, args)
         experiment.add(seed, accuracies, clock.seconds, time.perf_counter() - start)
         check = {f"bits per pixel, seed {seed}": round(bits(circuit, experiment.test), 4), "published clean": PUBLISHED}
         experiment.note(steps=clock.done, **sizes, **speed, **check)

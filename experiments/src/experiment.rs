@@ -3,7 +3,7 @@
 //! ```toml
 //! title = "HT-TMM"               # the name in tables and curves
 //! paper = "HT-TMM"               # the paper's row beside it; optional
-//! set = "mnist"                  # or norb, eth80, timit, arctic; this is the default
+//! set = "mnist"                  # or fashion-mnist, norb, eth80, timit, arctic; this is the default
 //! method = "tmm"
 //! seeds = [1, 2, 3]              # of weights and of holes; this is the default
 //! columns = ["clean", "iid:0.9"] # kinds of holes; default: the paper's 16

@@ -79,9 +79,9 @@ pub struct Spread {
 }
 
 impl Record {
-    /// Whether it has all 16 columns of the paper, on MNIST.
+    /// Whether it has all 16 columns of the paper.
     pub fn is_whole(&self) -> bool {
-        self.is_on("mnist") && self.columns == test_masks::all_texts()
+        self.columns == test_masks::all_texts()
     }
 
     /// Whether it ran on that data set; MNIST is what plans do not name.

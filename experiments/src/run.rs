@@ -126,7 +126,7 @@ fn command(folder: &Path, experiment: &Experiment) -> String {
     let device = at.and_then(|at| words.get(at + 1));
     let on_gpu = device.is_some_and(|device| device != "cpu");
     let feature = if on_gpu { " --features cuda" } else { "" };
-    let data = if experiment.set.is_mnist() {
+    let data = if experiment.set.known_by_name().is_some() {
         ""
     } else {
         " --data DATA"

@@ -13,6 +13,8 @@ pub enum Set {
     /// Digits of 28×28
     #[default]
     Mnist,
+    /// Clothes of 28×28, in the format of MNIST
+    FashionMnist,
     /// Toys seen by two cameras: the folder of the published files
     Norb,
     /// Things of eight kinds: one NPZ file
@@ -33,24 +35,34 @@ impl Set {
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Mnist => "",
+            Self::FashionMnist => "fashion-",
             Self::Norb => "norb-",
             Self::Eth80 => "eth80-",
             Self::Timit | Self::Arctic => "speech-",
         }
     }
 
-    /// Reads it from a file or folder; MNIST may be where `sumout data get` put it.
+    /// Reads it from a file or folder; MNIST and Fashion-MNIST may be where `sumout data get` put them.
     pub fn read(self, data: Option<&str>) -> Result<Collection> {
-        if self.is_mnist() {
-            return mnist::read(data.unwrap_or("mnist"));
+        if let Some(name) = self.known_by_name() {
+            return mnist::read(data.unwrap_or(name));
         }
         let place = data.with_context(|| format!("expected --data with the place of {self:?}"))?;
         let path = Path::new(place);
         match self {
             Self::Norb => norb::read(path),
             Self::Eth80 => eth80::read(path),
-            Self::Mnist | Self::Timit | Self::Arctic => speech::read(path),
+            _ => speech::read(path),
         }
         .with_context(|| format!("cannot use {place}"))
+    }
+
+    /// The name by which `sumout data get` fetches it, if it does.
+    pub fn known_by_name(self) -> Option<&'static str> {
+        match self {
+            Self::Mnist => Some("mnist"),
+            Self::FashionMnist => Some("fashion-mnist"),
+            Self::Norb | Self::Eth80 | Self::Timit | Self::Arctic => None,
+        }
     }
 }

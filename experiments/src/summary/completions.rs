@@ -24,6 +24,7 @@ pub const DIGITS: Completions = Completions {
         ("gsn", "GSN"),
         ("nice", "NICE"),
         ("dpm", "DPM"),
+        ("spn-pd", "SPN"),
         ("tmm", "HT-TMM, ours"),
         ("whole", "the image"),
     ],

@@ -17,9 +17,9 @@ pub fn is_cross_trained(record: &Record) -> bool {
 }
 
 /// Each column from the net that was trained on it, the first from one trained on whole images.
-pub fn tested_on_own(records: &[Record]) -> Option<Record> {
+pub fn tested_on_own(records: &[&Record]) -> Option<Record> {
     let title = "LeNet, trained on it";
-    let crossed = records.iter().find(|record| is_cross_trained(record))?;
+    let &crossed = records.iter().find(|record| is_cross_trained(record))?;
     let plain = records
         .iter()
         .find(|record| record.method == Method::Lenet && !is_cross_trained(record))?;
@@ -29,7 +29,7 @@ pub fn tested_on_own(records: &[Record]) -> Option<Record> {
         .collect();
     (!runs.is_empty()).then(|| Record {
         title: title.into(),
-        plan: json!({ "paper": title }),
+        plan: json!({ "paper": title, "set": crossed.plan["set"] }),
         runs,
         ..crossed.clone()
     })
@@ -111,7 +111,8 @@ pub fn table(records: &[Record], paper: &Paper, tested_on: TestedOn) -> String {
         .map(test_masks::name)
         .collect();
     let mut text = markdown::head("trained on", &heads);
-    for record in records.iter().filter(|record| is_cross_trained(record)) {
+    let of_mnist = |record: &&Record| record.is_on("mnist") && is_cross_trained(record);
+    for record in records.iter().filter(of_mnist) {
         for row in sorted_rows(record, tested_on) {
             if let Some(net) = paper.net.iter().find(|net| net.name == row.name) {
                 let numbers = tested_on.numbers(net);
@@ -185,7 +186,7 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let records = [record(&["clean"], &[""]), record(&names, &names)];
         assert!(!is_cross_trained(&records[0]) && is_cross_trained(&records[1]));
-        let own = tested_on_own(&records).unwrap();
+        let own = tested_on_own(&records.each_ref()).unwrap();
         let expected: Vec<f64> = (0..16)
             .map(|column| {
                 if column == 0 {
@@ -197,7 +198,7 @@ mod tests {
             .collect();
         assert_eq!((own.runs.len(), &own.runs[0].accuracies), (1, &expected));
         assert!(
-            tested_on_own(&[record(&["clean"], &[""]), record(&names, &names[1..])]).is_none(),
+            tested_on_own(&[&records[0], &record(&names, &names[1..])]).is_none(),
             "a net is missing"
         );
     }

@@ -33,7 +33,7 @@ pub fn squares(records: &[Record]) -> String {
 /// Means over seeds, the best over all columns first: a method has the same colour in both charts.
 fn lines(records: &[Record], columns: &Range<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
-    for record in &compared(records) {
+    for record in &compared(records, "mnist") {
         for row in record.rows() {
             let mean = |column: usize| spread(&row.runs, column).mean;
             let line = Line {

@@ -1,20 +1,12 @@
 //! Other sets of images than MNIST: their tables and curves.
 
-use crate::inputs::test_masks;
 use crate::results::{Record, spread};
 use crate::summary::chart::{Chart, Line};
+use crate::summary::compared::compared;
 use crate::summary::curves::heads;
 use crate::summary::markdown;
 use crate::summary::paper::PaperRow;
 use std::ops::Range;
-
-/// The records of a set with the paper's 16 columns.
-fn of_set<'a>(records: &'a [Record], set: &'a str) -> impl Iterator<Item = &'a Record> {
-    let all = test_masks::all_texts();
-    records
-        .iter()
-        .filter(move |record| record.is_on(set) && record.columns == all)
-}
 
 /// The paper's rows, then ours.
 pub fn table(records: &[Record], set: &str, papers: &[PaperRow], columns: Range<usize>) -> String {
@@ -25,7 +17,7 @@ pub fn table(records: &[Record], set: &str, papers: &[PaperRow], columns: Range<
             text += &markdown::row(&format!("{}, paper", paper.name), &cells);
         }
     }
-    text + &our_rows(of_set(records, set), &columns)
+    text + &our_rows(compared(records, set).iter(), &columns)
 }
 
 /// Our rows of a table: mean and spread of the seeds in every column.
@@ -45,7 +37,7 @@ pub fn our_rows<'a>(records: impl Iterator<Item = &'a Record>, columns: &Range<u
 /// Accuracy curves, or none before there are results.
 pub fn curves(records: &[Record], set: &str, columns: Range<usize>, title: &str) -> Option<String> {
     let mut lines = Vec::new();
-    for record in of_set(records, set) {
+    for record in &compared(records, set) {
         for row in record.rows() {
             let mean = |column: usize| spread(&row.runs, column).mean;
             lines.push(Line {

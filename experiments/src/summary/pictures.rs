@@ -72,6 +72,20 @@ fn charts_of_sets(records: &[Record]) -> Vec<(&'static str, Option<String>)> {
     let squares = |set, title| image_sets::curves(records, set, test_masks::squares(), title);
     vec![
         (
+            "fashion-iid.svg",
+            iid(
+                "fashion-mnist",
+                "Fashion-MNIST: accuracy in % when pixels are missing",
+            ),
+        ),
+        (
+            "fashion-squares.svg",
+            squares(
+                "fashion-mnist",
+                "Fashion-MNIST: accuracy in % when squares are missing",
+            ),
+        ),
+        (
             "norb-iid.svg",
             iid("norb", "small NORB: accuracy in % when pixels are missing"),
         ),

@@ -89,6 +89,10 @@ fn table(name: &str, sources: &Sources) -> Result<String> {
         "nets-squares" => cross_trained::table(records, paper, TestedOn::Squares),
         "precision" => paired_seeds::table(records, "precision-f32", "precision-tf32")?,
         "pairs" => pairs(records, &paper.pairs),
+        "fashion-iid" => image_sets::table(records, "fashion-mnist", &[], test_masks::iid()),
+        "fashion-squares" => {
+            image_sets::table(records, "fashion-mnist", &[], test_masks::squares())
+        }
         "norb-iid" => image_sets::table(records, "norb", &paper.norb, test_masks::iid()),
         "norb-squares" => image_sets::table(records, "norb", &paper.norb, test_masks::squares()),
         "eth80-iid" => image_sets::table(records, "eth80", &[], test_masks::iid()),
@@ -96,7 +100,8 @@ fn table(name: &str, sources: &Sources) -> Result<String> {
         "speech-timit" => speech::table(records, "timit", &paper.speech),
         "speech-arctic" => speech::table(records, "arctic", &[]),
         "few-labels" => few_labels::table(records),
-        "tuning" => tuning(tried),
+        "tuning" => tuning(tried, "mnist"),
+        "tuning-fashion" => tuning(tried, "fashion-mnist"),
         "quick" => quick(records),
         "runs" => runs(records),
         _ => bail!("expected the name of a table in README.md, got '{name}'"),
@@ -111,7 +116,7 @@ fn accuracies(records: &[Record], papers: &[PaperRow], columns: Range<usize>) ->
         .map(test_masks::name)
         .collect();
     let mut text = markdown::head("", &heads);
-    let records = compared(records);
+    let records = compared(records, "mnist");
     for paper in papers {
         if let Some(numbers) = paper.accuracies.get(columns.clone()) {
             text += &paper_row(&paper.name, numbers);
@@ -231,17 +236,16 @@ fn pairs_row(record: &Record) -> Option<String> {
 }
 
 /// What was tried on held-out training images, the best first.
-fn tuning(records: &[Record]) -> String {
-    let Some(first) = records.first() else {
+fn tuning(records: &[Record], set: &str) -> String {
+    let of_set = || records.iter().filter(|record| record.is_on(set));
+    let Some(first) = of_set().next() else {
         return String::new();
     };
     let heads: Vec<String> = ["mean".to_owned()]
         .into_iter()
         .chain(test_masks::names(&first.columns))
         .collect();
-    let comparable = records
-        .iter()
-        .filter(|record| record.columns == first.columns);
+    let comparable = of_set().filter(|record| record.columns == first.columns);
     let mut runs: Vec<(&Record, &Run)> = comparable
         .flat_map(|record| record.runs.iter().map(move |run| (record, run)))
         .collect();
