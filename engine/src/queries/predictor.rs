@@ -175,8 +175,6 @@ impl Predictor {
                 )?)
             }
         };
-        self.batch.gapless = self.gpu.is_some();
-        self.ahead.gapless = self.batch.gapless;
         Ok(())
     }
 

@@ -14,8 +14,6 @@ pub struct Batch {
     pub rows: usize,
     /// D.
     pub width: usize,
-    /// Rows lie without gaps, as a GPU takes them.
-    pub(crate) gapless: bool,
     values: Vec<f32>, // (B, stride)
 }
 
@@ -39,7 +37,6 @@ impl Batch {
         let mut batch = Self {
             rows: values.len() / width,
             width,
-            gapless: false,
             values: Vec::new(),
         };
         batch.values.resize(batch.rows * batch.stride(), f32::NAN);
@@ -54,16 +51,7 @@ impl Batch {
     /// same few places of the cache.
     fn stride(&self) -> usize {
         const LINE: usize = 16;
-        if self.gapless {
-            return self.width;
-        }
         (self.width.div_ceil(LINE) | 1) * LINE
-    }
-
-    /// All rows, if they lie without gaps.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn gapless_rows(&self) -> Option<&[f32]> {
-        self.gapless.then(|| &self.values[..self.rows * self.width])
     }
 
     /// One row of the frame.

@@ -8,6 +8,7 @@ use crate::gpu::enabled::kernels::{
 use cudarc::driver::sys::{self, CUfunction_attribute_enum, CUstreamCaptureMode};
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, DeviceRepr, LaunchConfig,
+    PinnedHostSlice,
 };
 use cudarc::driver::{PushKernelArg, result};
 use cudarc::nvrtc;
@@ -156,6 +157,12 @@ impl Gpu {
         // SAFETY: the buffer is long enough; from memory that is not pinned the copy has read all when it returns.
         unsafe { result::memcpy_htod_async(buffer.at, values, self.stream.cu_stream()) }
             .map_err(fail)
+    }
+
+    /// Memory of the host from which the GPU copies by itself. What it holds at first is not said.
+    pub fn pinned(&self, len: usize) -> Result<PinnedHostSlice<f32>> {
+        // SAFETY: any bits are a number, and they are written before they are read.
+        unsafe { self.ctx.alloc_pinned(len) }.map_err(|error| failed("pinned memory", error))
     }
 
     /// Copies numbers to the GPU at once, while work that does not use them goes on: work in the queue must neither read

@@ -1,17 +1,20 @@
 //! Questions on a GPU: scores, flows to the leaves, activations.
 
+use crate::arithmetic::tasks::for_each_task;
 use crate::circuit::outputs::{GpuScores, Outputs};
 use crate::device::Precision;
 use crate::error::Result;
 use crate::gpu::enabled::args::RootArgs;
 use crate::gpu::enabled::circuit::{Abilities, Circuit, HostModel};
 use crate::gpu::enabled::device_buffers::{Buffer, Graph};
+use crate::gpu::enabled::kernels::failed;
 use crate::gpu::enabled::layout::{LayerBuffers, TreeBuffers, padded_channels, padded_rows};
 use crate::gpu::enabled::passes::ForwardOutputs;
 use crate::layers::scaled_rows::power_of_two;
 use crate::layers::weights::{Prepared, Weights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
+use cudarc::driver::PinnedHostSlice;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -20,6 +23,7 @@ pub struct Scoring {
     circuit: Circuit,
     graphs: HashMap<RecordedPass, Graph>,
     frames: [Buffer<f32>; 2], // rows are put into one while the other is computed
+    staging: PinnedHostSlice<f32>, // on the host, from where the GPU copies fastest
     loaded: Loaded,           // the last rows that were put on the GPU
     samples: usize,           // of the last pass
 }
@@ -61,9 +65,11 @@ impl Scoring {
         };
         let mut circuit = Circuit::new(device, model, samples, abilities)?;
         let other = circuit.gpu.allocate(circuit.frame.len)?;
+        let staging = circuit.gpu.pinned(other.len)?;
         circuit.gpu.wait()?; // rows are copied beside the work, which must not clear them afterwards
         Ok(Self {
             frames: [circuit.frame, other],
+            staging,
             loaded: Loaded::default(),
             circuit,
             graphs: HashMap::new(),
@@ -78,15 +84,15 @@ impl Scoring {
             frame: 1 - self.loaded.frame,
             samples: batch.rows,
         };
+        let fail = |error| failed("copying to the GPU", error);
+        let numbers = batch.rows * batch.width;
+        let staging = &mut self.staging.as_mut_slice().map_err(fail)?[..numbers];
+        let rows = staging.chunks_exact_mut(batch.width).enumerate().collect();
+        for_each_task(numbers, rows, |(b, to): (usize, &mut [f32])| {
+            to.copy_from_slice(batch.row(b));
+        });
         let frame = self.frames[self.loaded.frame];
-        if let Some(values) = batch.gapless_rows() {
-            return self.circuit.gpu.send_beside(frame, values);
-        }
-        let values: Vec<f32> = (0..batch.rows)
-            .flat_map(|b| batch.row(b))
-            .copied()
-            .collect();
-        self.circuit.gpu.send_beside(frame, &values)
+        self.circuit.gpu.send_beside(frame, staging)
     }
 
     /// Queues the forward pass.

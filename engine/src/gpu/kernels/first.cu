@@ -48,12 +48,6 @@ __device__ __forceinline__ float reciprocal(float x) {
     return y;
 }
 
-__device__ __forceinline__ void mma(float (&acc)[4], const u32 (&x)[4], u32 low, u32 high) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
-                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(low), "r"(high));
-}
-
 // Fills a table, by one warp; a lane a component.
 __device__ void read_leaf(LeafTable& to, const Leaves& s, int i) {
     const int d = threadIdx.x & 31, count = i < 0 ? 0 : s.first[i + 1] - s.first[i];

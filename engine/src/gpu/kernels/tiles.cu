@@ -1,4 +1,5 @@
-// Products of tiles, the one hot part: out(m,n) = Σ_k A(m,k) B(n,k), on tensor cores (TF32) or in plain f32.
+// Products of tiles, the one hot part: out(m,n) = Σ_k A(m,k) B(n,k), on tensor cores: once in TF32, or three times for
+// f32, whose numbers are sums of two of TF32.
 //
 // A block has groups of warps. A group owns a child (on the way up) or a part of k (on the way down and in dW), goes
 // through k alone with its own barrier, and leaves its tile in shared memory for the others to read. Small tiles keep
@@ -116,27 +117,67 @@ __device__ __forceinline__ void load_pieces(u32 (&to)[4], const float* line) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address));
 }
 
+// acc += x y for 16 × 8 numbers over 8 of k; of x and y the ten bits of TF32.
+__device__ __forceinline__ void mma(float (&acc)[4], const u32 (&x)[4], u32 low, u32 high) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
+        : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(low), "r"(high));
+}
+
+// Numbers as products take them.
+#if TF32
+template <int N> struct Factors {
+    u32 x[N];
+    __device__ __forceinline__ void split() {}
+};
+__device__ __forceinline__ void add_product(float (&acc)[4], const Factors<4>& a, const Factors<2>& b) { mma(acc, a.x, b.x[0], b.x[1]); }
+#else
+// x = x + rest, both of TF32; together they have two bits less than f32 at most.
+template <int N> struct Factors {
+    u32 x[N], rest[N];
+    __device__ __forceinline__ void split() {
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const float whole = __uint_as_float(x[i]);
+            x[i] = (x[i] + 0x1000u) & 0xffffe000u;
+            rest[i] = __float_as_uint(whole - __uint_as_float(x[i])) + 0x1000u;
+        }
+    }
+};
+// The product of the two rests is below what f32 keeps. Tensor cores cut off where f32 rounds: sums of more than 8 are
+// made here.
+__device__ __forceinline__ void add_product(float (&acc)[4], const Factors<4>& a, const Factors<2>& b) {
+    float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    mma(sum, a.rest, b.x[0], b.x[1]);
+    mma(sum, a.x, b.rest[0], b.rest[1]);
+    mma(sum, a.x, b.x[0], b.x[1]);
+#pragma unroll
+    for (int r = 0; r < 4; r++) acc[r] += sum[r];
+}
+#endif
+
 // acc += A Bᵀ over BK. A(m,k) = a[m·AM + k·AK], B(n,k) = b[n·BN + k·BK]; `scale`, if there is one, multiplies B by its k:
 // powers of two.
 template <class T, int AM, int AK, int BN, int BK, bool SCALED>
 __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const float* a, const float* b, const float* scale) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-#if TF32
 #pragma unroll
     for (int k = 0; k < T::BK; k += 8) {
-        u32 x[T::MF][4], y[T::NF][2];
+        Factors<4> x[T::MF];
+        Factors<2> y[T::NF];
         float low = SCALED ? scale[k + t] : 1.0f, high = SCALED ? scale[k + t + 4] : 1.0f;
 #pragma unroll
         for (int i = 0; i < T::MF; i++) {
             if (AK == 1) {
-                load_pieces(x[i], a + (16 * i + (lane & 15)) * AM + k + (lane >> 4) * 4);
-                continue;
+                load_pieces(x[i].x, a + (16 * i + (lane & 15)) * AM + k + (lane >> 4) * 4);
+            } else {
+                const float* from = a + (16 * i + g) * AM + (k + t) * AK;
+                x[i].x[0] = __float_as_uint(from[0]);
+                x[i].x[1] = __float_as_uint(from[8 * AM]);
+                x[i].x[2] = __float_as_uint(from[4 * AK]);
+                x[i].x[3] = __float_as_uint(from[8 * AM + 4 * AK]);
             }
-            const float* from = a + (16 * i + g) * AM + (k + t) * AK;
-            x[i][0] = __float_as_uint(from[0]);
-            x[i][1] = __float_as_uint(from[8 * AM]);
-            x[i][2] = __float_as_uint(from[4 * AK]);
-            x[i][3] = __float_as_uint(from[8 * AM + 4 * AK]);
+            x[i].split();
         }
 #pragma unroll
         for (int j = 0; j < T::NF; j++) {
@@ -144,40 +185,21 @@ __device__ __forceinline__ void multiply(float (&acc)[T::MF][T::NF][4], const fl
                 u32 both[4]; // of j and j + 1
                 if (j % 2 == 0) {
                     load_pieces(both, b + (8 * j + (lane >> 4) * 8 + (lane & 7)) * BN + k + (lane >> 3 & 1) * 4);
-                    y[j][0] = both[0], y[j][1] = both[1], y[j + 1][0] = both[2], y[j + 1][1] = both[3];
+                    y[j].x[0] = both[0], y[j].x[1] = both[1], y[j + 1].x[0] = both[2], y[j + 1].x[1] = both[3];
                 }
-                continue;
+            } else {
+                const float* from = b + (8 * j + g) * BN + (k + t) * BK;
+                y[j].x[0] = __float_as_uint(SCALED ? from[0] * low : from[0]);
+                y[j].x[1] = __float_as_uint(SCALED ? from[4 * BK] * high : from[4 * BK]);
             }
-            const float* from = b + (8 * j + g) * BN + (k + t) * BK;
-            y[j][0] = __float_as_uint(SCALED ? from[0] * low : from[0]);
-            y[j][1] = __float_as_uint(SCALED ? from[4 * BK] * high : from[4 * BK]);
         }
 #pragma unroll
-        for (int i = 0; i < T::MF; i++)
+        for (int j = 0; j < T::NF; j++) {
+            y[j].split();
 #pragma unroll
-            for (int j = 0; j < T::NF; j++)
-                asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                             : "+f"(acc[i][j][0]), "+f"(acc[i][j][1]), "+f"(acc[i][j][2]), "+f"(acc[i][j][3])
-                             : "r"(x[i][0]), "r"(x[i][1]), "r"(x[i][2]), "r"(x[i][3]), "r"(y[j][0]), "r"(y[j][1]));
+            for (int i = 0; i < T::MF; i++) add_product(acc[i][j], x[i], y[j]);
+        }
     }
-#else
-#pragma unroll 4
-    for (int k = 0; k < T::BK; k++) {
-        float x[2 * T::MF], y[T::NF][2], by = SCALED ? scale[k] : 1.0f;
-#pragma unroll
-        for (int i = 0; i < 2 * T::MF; i++) x[i] = a[(8 * i + g) * AM + k * AK];
-#pragma unroll
-        for (int j = 0; j < T::NF; j++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) y[j][r] = b[(8 * j + 2 * t + r) * BN + k * BK] * by;
-#pragma unroll
-        for (int i = 0; i < T::MF; i++)
-#pragma unroll
-            for (int j = 0; j < T::NF; j++)
-#pragma unroll
-                for (int r = 0; r < 4; r++) acc[i][j][r] += x[2 * i + r / 2] * y[j][r % 2];
-    }
-#endif
 }
 
 template <class T> __device__ __forceinline__ void clear(float (&acc)[T::MF][T::NF][4]) {
