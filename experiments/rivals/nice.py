@@ -20,6 +20,7 @@ from steps import Batches, Clock, Replayed, compiled, run, say
 
 HALF, HIDDEN, LAYERS, COUPLINGS = PIXELS // 2, 1000, 5, 4
 BATCH, EPOCHS, HELD_OUT = 200, 1500, 10_000
+PATIENCE = 100  # epochs without a better likelihood of held-out images, then training ends
 ITERATIONS = sum(k * k for k in range(30))
 PUBLISHED = 1980.50  # nats on the test images
 QUIRK_IMAGES = 1000
@@ -102,6 +103,8 @@ def trained(args, data):
         rate.fill_(max(1e-4, 1e-3 / 1.0005**clock.done))
         momentum.fill_(0.5 * min(1, max(0, batches.epoch - 5)))
         best.look(clock.done)
+        if clock.done >= best.at + PATIENCE * batches.per_epoch:
+            clock.steps = clock.done  # the end
 
     clock = Clock(100 if quick else EPOCHS * batches.per_epoch, args.minutes)
     run(one_step, clock, "NICE", set_rates, lambda: f"{last.item():.1f} nats, held out {best.value:.1f}")
@@ -115,13 +118,13 @@ class Best:
 
     def __init__(self, nice, valid):
         self.nice, self.valid = nice, valid
-        self.value, self.flat, self.looked = -float("inf"), nice.flat.clone(), 0
+        self.value, self.flat, self.looked, self.at = -float("inf"), nice.flat.clone(), 0, 0
 
     def look(self, done, now=False):
         if now or done >= self.looked + 500:
             self.looked, value = done, mean_likelihood(self.nice, self.valid)
             if value > self.value:
-                self.value = value
+                self.value, self.at = value, done
                 self.flat.copy_(self.nice.flat)
 
 

@@ -2,7 +2,7 @@
 
 use crate::summary::svg::{self, Square, draw_image};
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use sumout_data::layout::ReadOptions;
 use sumout_report::picture::Picture;
 
@@ -56,38 +56,46 @@ const TOP: usize = 30;
 const GAP: usize = 16;
 
 impl Completions {
-    /// Draws the files `METHOD-KIND.npy` of a folder, (n, pixels) from 0 to 255, missing pixels NaN; none if nothing was
-    /// seen.
+    /// Draws the files `METHOD-KIND.npy` of a folder, (n, pixels) from 0 to 255, missing pixels NaN, without methods that
+    /// have none; nothing if there are no such files.
     pub fn drawn(&self, folder: &Path) -> Result<Option<String>> {
+        let has = |method: &str| self.path(folder, method, KINDS[0].0).exists();
+        let methods: Vec<_> = self.methods.iter().filter(|one| has(one.0)).collect();
+        if methods.is_empty() {
+            return Ok(None);
+        }
         let block = SHOWN * CELL + GAP;
         let width = LEFT + KINDS.len() * block;
         let title = "Images with holes, completed by several methods";
-        let height = TOP + self.methods.len() * CELL + 8;
+        let height = TOP + methods.len() * CELL + 8;
         let mut drawn = svg::start(width as f64, height as f64, title);
-        let mut is_empty = true;
         for (number, (kind, name)) in KINDS.iter().enumerate() {
             let left = LEFT + number * block;
             let middle = left + SHOWN * CELL / 2;
             svg::draw_centred(&mut drawn, middle as f64, 20.0, name);
             let seen = self.images(folder, "seen", kind)?;
-            is_empty &= seen.is_empty();
-            for (line, (method, _)) in self.methods.iter().enumerate() {
+            for (line, (method, _)) in methods.iter().enumerate() {
                 let rows = self.images(folder, method, kind)?;
                 let corner = (left, TOP + line * CELL);
                 let holes = if *method == "whole" { &rows } else { &seen };
                 draw_line(&mut drawn, &rows, holes, corner)?;
             }
         }
-        for (line, (_, name)) in self.methods.iter().enumerate() {
+        for (line, (_, name)) in methods.iter().enumerate() {
             let y = TOP + line * CELL + CELL / 2 + 5;
             svg::draw_to(&mut drawn, LEFT as f64 - 8.0, y as f64, name);
         }
-        Ok((!is_empty).then(|| drawn + "</svg>\n"))
+        Ok(Some(drawn + "</svg>\n"))
+    }
+
+    /// The file of a method and a kind of holes.
+    fn path(&self, folder: &Path, method: &str, kind: &str) -> PathBuf {
+        folder.join(format!("{}{method}-{kind}.npy", self.prefix))
     }
 
     /// The images of a file, as ink from 0 to 255; none if there is no such file.
     fn images(&self, folder: &Path, method: &str, kind: &str) -> Result<Vec<Vec<f32>>> {
-        let path = folder.join(format!("{}{method}-{kind}.npy", self.prefix));
+        let path = self.path(folder, method, kind);
         if !path.exists() {
             return Ok(Vec::new());
         }
