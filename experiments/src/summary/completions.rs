@@ -59,8 +59,10 @@ impl Completions {
     /// Draws the files `METHOD-KIND.npy` of a folder, (n, pixels) from 0 to 255, missing pixels NaN, without methods that
     /// have none; nothing if there are no such files.
     pub fn drawn(&self, folder: &Path) -> Result<Option<String>> {
-        let has = |method: &str| self.path(folder, method, KINDS[0].0).exists();
-        let methods: Vec<_> = self.methods.iter().filter(|one| has(one.0)).collect();
+        let exists = |method: &str, kind: &str| self.path(folder, method, kind).exists();
+        let has_some = |method: &str| KINDS.iter().any(|(kind, _)| exists(method, kind));
+        let methods = self.methods.iter().filter(|(method, _)| has_some(method));
+        let methods: Vec<_> = methods.collect();
         if methods.is_empty() {
             return Ok(None);
         }
@@ -136,7 +138,7 @@ mod tests {
     use crate::inputs::mnist::PIXELS;
     use std::fs;
 
-    /// Two images of one method are drawn, and the names of all.
+    /// Two images of one method are drawn, with its name and no other.
     #[test]
     fn images_of_files_are_drawn() {
         let folder = tempfile::tempdir().unwrap();
@@ -157,7 +159,8 @@ mod tests {
         fs::write(folder.path().join("seen-half.npy"), bytes).unwrap();
         let svg = DIGITS.drawn(folder.path()).unwrap().unwrap();
         assert_eq!(svg.matches("<image").count(), 2);
-        assert!(svg.contains(">HT-TMM, ours<") && svg.contains(">a half<"));
+        assert!(svg.contains(">what is seen<") && !svg.contains(">HT-TMM, ours<"));
+        assert!(svg.contains(">a half<"));
         assert!(THINGS.drawn(folder.path()).unwrap().is_none());
     }
 }
