@@ -1,7 +1,7 @@
 """Runs targets under libFuzzer, one after the other, and says how often each was executed.
 
     cargo run --release -p sumout-fuzz --features parquet --example write_seeds corpus
-    TMPDIR=/dev/shm python3 fuzz/executions.py --runs 10000000 --seconds 600 corpus csv json_lines npy npz png idx norb sound
+    python3 fuzz/executions.py --runs 10000000 --seconds 600 corpus csv json_lines npy npz png idx norb sound
 
 A target ends after so many executions or seconds, whichever comes first. What libFuzzer finds stays in the corpus.
 """

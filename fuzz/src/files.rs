@@ -3,14 +3,20 @@
 use std::cell::LazyCell;
 use std::fs;
 use std::path::Path;
-use sumout_data::layout::{ImageShape, Layout, ReadOptions, RowStream, Table};
+use sumout_data::encoding::Encoding;
+use sumout_data::layout::{ImageShape, Keep, Layout, ReadOptions, RowStream, Table};
 use sumout_data::model_files::layout_of;
 use sumout_data::notation::Notation;
 use sumout_data::{Result, open};
 use tempfile::TempDir;
 
 thread_local! {
-    static FOLDER: LazyCell<TempDir> = LazyCell::new(|| TempDir::new().expect("a folder"));
+    static FOLDER: LazyCell<TempDir> = LazyCell::new(|| folder().expect("a folder"));
+}
+
+/// In memory where there is such a place: a disk makes every second run wait for the one before.
+fn folder() -> std::io::Result<TempDir> {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new())
 }
 
 /// 1.065,00
@@ -56,7 +62,11 @@ fn read(path: &Path, model: usize, options: &ReadOptions) {
     let learned = check(opened().and_then(|data| data.rows()));
     MODELS.with(|models| check(opened().and_then(|data| data.fitted_to(&models[model]))));
     if let Some(table) = learned {
-        let again = check(opened().and_then(|data| data.fitted_to(&table.layout)));
+        let plain = ReadOptions {
+            keep: Keep::Nothing, // what is kept may be an error of its own
+            ..options.clone()
+        };
+        let again = check(open(name, &plain).and_then(|data| data.fitted_to(&table.layout)));
         let again = again.expect("what was learned from can be read for the model of it");
         let bits =
             |table: &Table| -> Vec<u32> { table.values.iter().map(|x| x.to_bits()).collect() };
@@ -83,6 +93,12 @@ fn table(name: &str, bytes: &[u8]) {
         unseen_missing: is(2),
         notation: if is(3) { EUROPEAN } else { Notation::default() },
         na: if is(4) { vec!["x".into()] } else { vec![] },
+        keep: if is(5) { Keep::All } else { Keep::Nothing },
+        encoding: match (is(6), is(7)) {
+            (true, _) => Encoding::Latin1,
+            (_, true) => Encoding::Utf16,
+            _ => Encoding::Unknown,
+        },
         ..ReadOptions::default()
     };
     file(name, bytes, &options);
@@ -107,6 +123,9 @@ pub fn csv_seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     seeds.push(b"\0\xff\xfea\0,\0b\0\n\x001\0,\x002\0\n\0".to_vec());
     seeds.push(b"\0a,b\n\xe4,1\n\xfc,2\n".to_vec());
+    seeds.push(b"\x40a,b\n\xe4,1\n\x80,2\n".to_vec());
+    seeds.push(b"\x80a\0,\0b\0\n\x001\0,\x002\0\n\0".to_vec());
+    seeds.push(b"\x20id,age,sex,coin,kind\n7,1.5,f,0,1\n8,,m,1,\n".to_vec());
     seeds
 }
 
@@ -124,6 +143,7 @@ pub fn json_lines_seeds() -> Vec<Vec<u8>> {
         "\0{\"a\\u0041\":\"\\ud83d\\ude00\",\"b\":9007199254740993}\n",
         "\x04{\"age\":3,\"sex\":\"m\",\"coin\":1,\"kind\":2}",
         "\0{\"a\":\"2020-01-31\"}\r{\"a\":\"2020-02-01\"}",
+        "\x20{\"id\":7,\"age\":3,\"sex\":\"m\",\"coin\":1,\"kind\":2}\n{\"age\":null,\"sex\":\"f\",\"more\":0}\n",
     ];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
@@ -162,12 +182,26 @@ pub fn npz(bytes: &[u8]) {
     file("a.npz", bytes, &ReadOptions::default());
 }
 
-/// Two halves with labels, stored and deflated.
+/// Two halves with labels, stored and deflated, and as the end of a large archive says where they are.
 pub fn npz_seeds() -> Vec<Vec<u8>> {
+    let halves = include_bytes!("../../data/tests/data/halves.npz");
     vec![
-        include_bytes!("../../data/tests/data/halves.npz").to_vec(),
+        halves.to_vec(),
+        large_archive(halves),
         include_bytes!("../../data/tests/data/types.npz").to_vec(),
     ]
+}
+
+/// The same archive with the end of a large one: where the list is, in 64 bits.
+fn large_archive(small: &[u8]) -> Vec<u8> {
+    let (entries, end) = small.split_at(small.len() - 22);
+    let mut large = b"PK\x06\x06".to_vec();
+    large.resize(40, 0);
+    large.extend([&end[12..16], &[0; 4], &end[16..20], &[0; 4]].concat());
+    large.extend(b"PK\x06\x07\0\0\0\0");
+    large.extend((entries.len() as u64).to_le_bytes());
+    large.extend([1, 0, 0, 0]);
+    [entries, &large, &end[..12], &[255; 8], &end[20..]].concat()
 }
 
 /// An image.
