@@ -122,6 +122,31 @@ fn ctrl_c_before_the_first_step_ends_at_once() {
     assert_eq!(ended.and_then(|status| status.code()), Some(130));
 }
 
+/// Most of this run is the start of leaves, tree after tree. Ctrl-C in it is heard, and the run goes on to the same bits.
+#[test]
+fn ctrl_c_before_the_steps_of_a_later_tree_loses_nothing() {
+    let folder = folder();
+    let plan = "[columns]\n[settings]\nsteps = 1\n[settings.leaves]\nrounds = 3000\n";
+    folder.write("small.toml", plan);
+    let trees = TRAIN.replace("every 5", "every 1 --trees 6");
+    assert_eq!(folder.run(&trees).code, 0);
+    let whole = fs::read(folder.path("a.sumout")).unwrap();
+    fs::remove_file(folder.path("a.sumout")).unwrap();
+    let mut child = folder.command(&trees).spawn().unwrap();
+    let first = folder.path("a.checkpoint.sumout");
+    while !first.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(50)); // the step of the second tree takes less
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert_eq!(run.code, 130, "{}", run.stderr);
+    assert!(run.stderr.contains("stopped after step "), "{}", run.stderr);
+    assert_eq!(folder.run(RESUME).code, 0);
+    assert!(fs::read(folder.path("a.sumout")).unwrap() == whole);
+}
+
 /// The program in a shell after some commands of the shell.
 fn after(commands: &str, folder: &Folder, line: &str) -> Run {
     let sumout = env!("CARGO_BIN_EXE_sumout");

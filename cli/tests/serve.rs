@@ -72,6 +72,23 @@ impl Service {
 
     /// Serves `flowers.sumout` of a folder.
     fn of_folder(folder: Folder, options: &str, token: Option<&str>) -> Self {
+        let (child, address) = Self::launch(&folder, options, token);
+        Self {
+            folder,
+            child,
+            address,
+        }
+    }
+
+    /// Kills the program, with whatever it is doing, and starts it again.
+    fn kill_and_restart(&mut self, options: &str) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        (self.child, self.address) = Self::launch(&self.folder, options, None);
+    }
+
+    /// The program and its address.
+    fn launch(folder: &Folder, options: &str, token: Option<&str>) -> (Child, String) {
         let mut command = folder.command(&format!(
             "serve flowers.sumout --listen 127.0.0.1:0 --log none {options}"
         ));
@@ -89,11 +106,7 @@ impl Service {
             .and_then(|rest| rest.split(' ').next())
             .unwrap_or_default();
         assert!(!address.is_empty(), "{line}");
-        Self {
-            folder,
-            child,
-            address: address.to_owned(),
-        }
+        (child, address.to_owned())
     }
 
     fn connect(&self) -> TcpStream {
@@ -829,6 +842,59 @@ fn several_models_and_a_new_file() {
             .status,
         200
     );
+}
+
+/// A model is trained anew in place of the one that is served; both programs are killed at some moment. The service then
+/// has the old model or the new one.
+#[test]
+fn killed_while_it_reloads_it_serves_the_old_model_or_the_new_one() {
+    let mut service = Service::start("--reload");
+    service.folder.write("flowers.csv", &flowers(120));
+    let train = "train --data flowers.csv --target species --out flowers.sumout --seed 2 --steps 2";
+    let answer = |service: &Service| service.rows("/v1/predict", json!([[1.5, null, null]])).body;
+    let old = answer(&service);
+    assert_eq!(service.folder.run(train).code, 0);
+    eventually("the new model", || answer(&service) != old);
+    let new = answer(&service);
+    let mut seen = Vec::new();
+    for moment in 0..8 {
+        let path = service.folder.path("old");
+        fs::write(&path, flower_model()).unwrap();
+        fs::rename(path, service.folder.path("flowers.sumout")).unwrap();
+        let mut training = service.folder.command(train).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(100 * moment));
+        training.kill().unwrap();
+        training.wait().unwrap();
+        let before = answer(&service);
+        service.kill_and_restart("--reload");
+        seen.extend([before, answer(&service)]);
+    }
+    let strange = seen.iter().find(|&answer| ![&old, &new].contains(&answer));
+    assert_eq!(strange, None, "neither {old} nor {new}");
+}
+
+/// The rest of a body that nobody wants is read, so that the connection takes the next request.
+#[test]
+fn a_refused_request_does_not_take_the_next_one_with_it() {
+    let service = Service::start("");
+    let mut stream = service.connect();
+    for path in ["predict?model=nobody", "impute", "nothing"] {
+        let head =
+            format!("POST /v1/{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(50)); // refused by its head alone
+        stream.write_all(b"text").unwrap();
+    }
+    let last = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(last).unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).unwrap();
+    let statuses: Vec<&str> = answers
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|text| &text[..3])
+        .collect();
+    assert_eq!(statuses, ["404", "415", "404", "200"]);
 }
 
 #[cfg(unix)]

@@ -33,6 +33,8 @@ pub fn targets() -> Vec<Target> {
         file("npz", files::npz, files::npz_seeds),
         file("png", files::png, files::png_seeds),
         file("idx", files::idx, files::idx_seeds),
+        file("norb", files::norb, files::norb_seeds),
+        file("sound", files::sound, files::sound_seeds),
         #[cfg(feature = "parquet")]
         file("parquet", files::parquet, files::parquet_seeds),
         target("model_file", models::model_file, models::model_seeds, 3000),

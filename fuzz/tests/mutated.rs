@@ -52,6 +52,8 @@ fuzzed!(
     npz,
     png,
     idx,
+    norb,
+    sound,
     #[cfg(feature = "parquet")]
     parquet,
     model_file,

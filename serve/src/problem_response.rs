@@ -24,13 +24,6 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // The rest of the body need not be read.
-        if matches!(
-            self.status,
-            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT
-        ) {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
         response
     }
 }

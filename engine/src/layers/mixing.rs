@@ -111,3 +111,20 @@ pub(super) fn panel_place(rows: usize, columns: usize, c: usize, a: usize) -> us
     let width = PANEL.min(padded(rows) - first);
     first * columns + a * width + (c - first)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_lie_in_rows_of_matrices() {
+        let weights = [1.0, 1.0, 2.0, 3.0, 2.0, 5.0, 1.0, 6.0, 3.0, 2.0, 5.0, 9.0];
+        let mixing = Mixing::from_weights(2, 2, 3, &weights);
+        for (row, given) in weights.chunks(3).enumerate() {
+            let whole: f64 = given.iter().sum();
+            for (log, weight) in mixing.log_row(row / 2, row % 2).iter().zip(given) {
+                assert!((log.exp() - weight / whole).abs() < 1e-6, "row {row}");
+            }
+        }
+    }
+}

@@ -323,6 +323,19 @@ mod tests {
     use super::*;
     use crate::arithmetic::instructions::arch;
 
+    /// Samples 1, 3 and 4 have the window, and its second child only the last two of them.
+    #[test]
+    fn a_sample_has_the_rows_of_its_children() {
+        let child = |mask, first| Child { mask, first };
+        let children = [child(0b11010, 10), child(0b11000, 20), child(0b00010, 30)];
+        let mut window = WindowRows::new(&children, 0b11010);
+        assert_eq!(window.rows(1), [10, 30]);
+        assert_eq!(window.rows(3), [11, 20]);
+        assert_eq!(window.rows(4), [12, 21]);
+        let mut whole = WindowRows::new(&children[..1], 0b11010);
+        assert_eq!([1, 3, 4].map(|bit| whole.rows(bit)[0]), [10, 11, 12]);
+    }
+
     /// Products of 1 to 9 children, and their derivatives, the naive way in f64.
     #[test]
     fn product_and_derivative() {

@@ -467,6 +467,29 @@ mod tests {
         }
     }
 
+    /// Without a step: W ∘ dW, with what is to be added to it, in place of the first moment.
+    #[test]
+    fn flows_are_collected() {
+        let mixing = Mixing::random(1, 3, 5, 1.0, (1, 1));
+        let mut simplex = Simplex::new(&mixing);
+        let before = simplex.to_mixing();
+        let length = mixing.logits.len();
+        let gradient: Vec<f32> = (0..length).map(|i| (i % 5) as f32 - 1.5).collect();
+        let added: Vec<f32> = (0..length).map(|i| (i % 3) as f32).collect();
+        for counts in [&[][..], &added] {
+            let mut moments = Moments::new(length);
+            let all = (&mut simplex, &mut moments, counts);
+            update_mixing(&Step::collecting(), all, 0, given(&gradient));
+            assert_eq!(simplex.to_mixing(), before, "weights stay");
+            for (c, a) in (0..3).flat_map(|c| (0..5).map(move |a| (c, a))) {
+                let place = mixing.place(0, c, a);
+                let more = counts.get(place).unwrap_or(&0.0);
+                let flow = simplex.weight(0, c, a) * gradient[place] + more;
+                assert!((moments.first[place] - flow).abs() < 1e-6, "{c} {a}");
+            }
+        }
+    }
+
     #[test]
     fn schedules() {
         assert_eq!(Schedule::Constant.factor(70, 100), 1.0);

@@ -12,9 +12,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-/// Bytes of a refused body that are read nevertheless: many clients read the answer only after they have sent everything.
-const MAX_DRAINED: usize = 64 << 20;
-
 /// A whole body, if it is not too large and comes in time.
 pub async fn whole(
     headers: &HeaderMap,
@@ -32,7 +29,6 @@ pub async fn whole(
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if claimed.is_some_and(|claimed| claimed > most) {
-        drain(body).await;
         return Err(large());
     }
     let arrival = arrivals.begin(BodyKind::Whole);
@@ -106,25 +102,10 @@ pub async fn pump(
             )));
         }
         if to.send(data).await.is_err() {
-            drain(body).await; // the thread has found something wrong
-            return Ok(());
+            return Ok(()); // the thread has found something wrong
         }
     }
     Ok(())
-}
-
-/// Reads the rest of a body without using it, for a while.
-async fn drain(mut body: Body) {
-    let reading = async {
-        let mut total = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            total += frame.into_data().map_or(0, |data| data.len());
-            if total > MAX_DRAINED {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(5), reading).await;
 }
 
 /// The bytes of a body, read by a thread. Of each row or batch only a limited number is held.

@@ -4,4 +4,5 @@
 
 pub mod arrivals;
 pub mod incoming;
+pub mod rest;
 pub mod spool;

@@ -1,6 +1,7 @@
 //! All routes, and what every request passes on its way in and out.
 
 use crate::access::harden;
+use crate::bodies::rest::Rest;
 use crate::endpoints::app::{App, Document, RowCount};
 use crate::endpoints::openapi;
 use crate::endpoints::{generate, rows};
@@ -79,6 +80,9 @@ impl Drop for Active<'_> {
 async fn pass(State(app): State<App>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (head, body) = request.into_parts();
+    let rest = Rest::new(body);
+    let request = Request::from_parts(head, rest.body());
     let (active, before) = Active::new(&app.metrics);
     let checked = app.access.check(&method, request.uri(), request.headers());
     let mut response = match checked {
@@ -106,6 +110,11 @@ async fn pass(State(app): State<App>, request: Request, next: Next) -> Response 
         .map_or(0, |rows| rows.0 as u64);
     app.log
         .request(method.as_str(), &path, status, time.as_secs_f64(), rows);
+    // A client that was too slow has had its time.
+    if response.status() == StatusCode::REQUEST_TIMEOUT || !rest.drain().await {
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
