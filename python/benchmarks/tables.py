@@ -261,11 +261,11 @@ OURS = next(iter(METHODS))
 # Measurements.
 
 
-def measure(name, method, seed):
+def measure(name, method, seed, most_rows):
     """Accuracy, log-loss and calibration error by share of missing cells, and seconds."""
     X, y = SETS[name]()
-    if len(X) > MOST_ROWS:
-        kept = np.random.RandomState(0).permutation(len(X))[:MOST_ROWS]
+    if len(X) > most_rows:
+        kept = np.random.RandomState(0).permutation(len(X))[:most_rows]
         X, y = X.iloc[kept].reset_index(drop=True), y[kept]
     y = np.unique(y, return_inverse=True)[1]
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
@@ -367,6 +367,7 @@ def main():
     )
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--most-rows", type=int, default=MOST_ROWS, help="of a table, at random")
     parser.add_argument("--methods", default="", help="only methods with this in their name")
     parser.add_argument("--results", type=Path, default=Path("tables.json"))
     parser.add_argument("--write", help="a Markdown page with marks for the tables")
@@ -378,7 +379,7 @@ def main():
             for name in args.sets.split(","):
                 key = f"{name}/{method}/{seed}"
                 if key not in results and args.methods in method:
-                    results[key] = measure(name, method, seed)
+                    results[key] = measure(name, method, seed, args.most_rows)
                     print(key, json.dumps(results[key]), flush=True)
                     args.results.write_text(json.dumps(results, indent=1))
     print(report(results))

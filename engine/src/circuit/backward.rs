@@ -182,7 +182,7 @@ impl Activations {
     ) -> Vec<Statistics> {
         const BLOCK: usize = 16; // positions summed together, whatever the number of threads
         let block = |(index, positions): (usize, &[Position])| {
-            self.block_statistics(t, index * BLOCK, positions, prepared, batch)
+            arch().dispatch(|| self.block_statistics(t, index * BLOCK, positions, prepared, batch))
         };
         let blocks = tree.positions.par_chunks(BLOCK).enumerate();
         let blocks: Vec<Vec<(usize, Statistics)>> = blocks.map(block).collect();
@@ -195,6 +195,7 @@ impl Activations {
     }
 
     /// Statistics of some positions, by family, in the order in which families come.
+    #[inline(always)]
     fn block_statistics(
         &self,
         t: usize,
@@ -209,10 +210,12 @@ impl Activations {
             &self.layers[t][0],
         );
         let mut found: Vec<(usize, Statistics)> = Vec::new();
+        let mut flow = Vec::new();
         for (i, position) in positions.iter().enumerate() {
             let family = position.family as usize;
             let kernel = &prepared.leaves[t][family];
-            let width = padded(kernel.family().components);
+            let components = kernel.family().components;
+            let width = padded(components);
             if found.last().is_none_or(|(last, _)| *last != family) {
                 found.push((family, Statistics::new(kernel.family())));
             }
@@ -223,10 +226,12 @@ impl Activations {
                 let key = (first + i) * words + word;
                 for (row, bit) in bits(layer.mask[key]).enumerate() {
                     let start = (layer.first[key] + row) * width;
-                    let phi = &buffers.phi[start..start + width];
-                    let dphi = &buffers.dphi[start..start + width];
+                    let phi = &buffers.phi[start..start + components];
+                    let dphi = &buffers.dphi[start..start + components];
                     let frame = batch.row(word * CHUNK + bit);
-                    sums.add(kernel, &position.inputs, frame, |d| phi[d] * dphi[d]);
+                    flow.clear();
+                    flow.extend(phi.iter().zip(dphi).map(|(phi, dphi)| phi * dphi));
+                    sums.add(kernel, &position.inputs, frame, &flow);
                 }
             }
         }

@@ -24,15 +24,11 @@ impl Statistics {
         }
     }
 
-    /// Adds one local structure with the flow of each component.
-    pub fn add(
-        &mut self,
-        kernel: &LeafKernel,
-        inputs: &[u32],
-        frame: &[f32],
-        flow: impl Fn(usize) -> f32,
-    ) {
-        let components = kernel.family().components;
+    /// Adds one local structure with the flow of each component. It is inlined, so that a caller who
+    /// dispatches gets vectors.
+    #[inline(always)]
+    pub fn add(&mut self, kernel: &LeafKernel, inputs: &[u32], frame: &[f32], flow: &[f32]) {
+        let components = flow.len();
         for ((sums, density), &input) in self.sums.iter_mut().zip(&kernel.densities).zip(inputs) {
             if input == OUTSIDE || frame[input as usize].is_nan() {
                 continue;
@@ -42,9 +38,11 @@ impl Statistics {
                 KernelDensity::Gaussian { mean, inverse, .. } => {
                     let (zeroth, rest) = sums.split_at_mut(components);
                     let (first, second) = rest.split_at_mut(components);
+                    let second = &mut second[..components]; // equal lengths: no check in the loop
+                    let (mean, inverse) = (&mean[..components], &inverse[..components]);
                     for d in 0..components {
                         let z = (x - mean[d]) * inverse[d];
-                        let f = flow(d);
+                        let f = flow[d];
                         zeroth[d] += f64::from(f);
                         first[d] += f64::from(f * z);
                         second[d] += f64::from(f * z * z);
@@ -52,10 +50,8 @@ impl Statistics {
                 }
                 KernelDensity::Discrete { .. } => {
                     let counts = &mut sums[x as usize * components..][..components];
-                    counts
-                        .iter_mut()
-                        .enumerate()
-                        .for_each(|(d, count)| *count += f64::from(flow(d)));
+                    let both = counts.iter_mut().zip(flow);
+                    both.for_each(|(count, &f)| *count += f64::from(f));
                 }
             }
         }
@@ -115,7 +111,7 @@ mod tests {
                 .sum()
         };
         let mut sums = Statistics::new(&family);
-        sums.add(&LeafKernel::new(&family), &inputs, &frame, |d| flow[d]);
+        sums.add(&LeafKernel::new(&family), &inputs, &frame, &flow);
         let gradient = sums.gradient(&family);
         for s in 0..3 {
             for i in 0..gradient[s].len() {

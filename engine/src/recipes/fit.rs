@@ -158,7 +158,10 @@ impl Fit {
         data: &Data<'_>,
         classes: usize,
     ) -> Result<Vec<Candidate>> {
-        let smooth = self.suited(kinds, data, classes)?;
+        let mut smooth = self.suited(kinds, data, classes)?;
+        if let Some(settings) = tables::quick(&smooth.settings, data.len(), classes) {
+            smooth.settings = settings;
+        }
         let sharp = tables::sharp(&smooth.settings, data.len()).map(|settings| Candidate {
             preset: Preset {
                 settings,
@@ -357,7 +360,7 @@ impl Fit {
         }
         Ok(Preset {
             structure: self
-                .columns(rows)
+                .columns(rows, classes)
                 .structure_unless(&data.stop, kinds, values, classes)?,
             settings: tables::settings(kinds, values),
             scaling: tables::standardise_unless(&data.stop, kinds, values),

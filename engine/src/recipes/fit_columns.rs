@@ -91,15 +91,15 @@ impl Fit {
         let seed = self.changes.get("seed").and_then(Value::as_u64);
         let seed = seed.unwrap_or(Settings::default().seed);
         let (values, stop) = (&*data.values, &data.stop);
-        let plans = self.columns(data.len());
+        let plans = self.columns(data.len(), classes);
         let plans = plans.shapes(kinds, values, trees, seed, stop);
         let structure = |plan: &ColumnPlan| plan.structure_unless(stop, kinds, values, classes);
         plans.iter().map(structure).collect()
     }
 
     /// Components and channels of a tree over columns.
-    pub(super) fn columns(&self, rows: usize) -> ColumnPlan {
-        let mut columns = ColumnPlan::for_rows(rows);
+    pub(super) fn columns(&self, rows: usize, classes: usize) -> ColumnPlan {
+        let mut columns = ColumnPlan::for_classes(rows, classes);
         columns.components = self.components.unwrap_or(columns.components);
         columns.channels = self.channels.map_or(columns.channels, |c| vec![c]);
         columns

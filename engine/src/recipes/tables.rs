@@ -25,6 +25,7 @@ use crate::training::stop::Stop;
 
 const FEW: usize = 1_000;
 const SOME: usize = 4_000;
+const LARGE: usize = 10_000;
 const MANY: usize = 100_000;
 
 /// Trees over columns: how many components and channels, and in which order columns meet.
@@ -49,6 +50,19 @@ impl ColumnPlan {
             channels: vec![channels],
             window: 8,
             groups: None,
+        }
+    }
+
+    /// What suits this many rows of so many classes: two need less, where time is short ([`quick`]).
+    pub(crate) fn for_classes(rows: usize, classes: usize) -> Self {
+        let plan = Self::for_rows(rows);
+        if !(LARGE..MANY).contains(&rows) || classes > 2 {
+            return plan;
+        }
+        Self {
+            components: 16,
+            channels: vec![64],
+            ..plan
         }
     }
 
@@ -276,7 +290,7 @@ pub fn settings(kinds: &[Kind], values: &[f32]) -> Settings {
 ///
 /// Nothing where rows are too few to ask, or so many that a trial would cost more than it is worth.
 pub(crate) fn sharp(smooth: &Settings, rows: usize) -> Option<Settings> {
-    if !(FEW..MANY).contains(&rows) {
+    if !(FEW..LARGE).contains(&rows) {
         return None;
     }
     let steps = 2 * smooth.steps;
@@ -286,6 +300,30 @@ pub(crate) fn sharp(smooth: &Settings, rows: usize) -> Option<Settings> {
         penalty: 0.0,
         drop_inputs: 0.25,
         spread: 1.0,
+        validate_every: steps / 10,
+        ..smooth.clone()
+    })
+}
+
+/// Settings for tables of 10,000 to 100,000 rows: few steps at a high rate, between smooth and sharp, without a trial.
+///
+/// As boosting's time does, the steps grow with rows and classes. How it was chosen: `docs/benchmarks.md`, search 7.
+pub(crate) fn quick(smooth: &Settings, rows: usize, classes: usize) -> Option<Settings> {
+    if !(LARGE..MANY).contains(&rows) {
+        return None;
+    }
+    let steps = (rows / 40).clamp(350, 800) * classes.min(4);
+    Some(Settings {
+        steps,
+        rate: 0.1,
+        generative: 0.03,
+        drop_inputs: 0.25,
+        leaves: LeafStart {
+            structures: 4_000,
+            means: 2,
+            rounds: 4,
+            ..smooth.leaves
+        },
         validate_every: steps / 10,
         ..smooth.clone()
     })
@@ -315,6 +353,26 @@ mod tests {
                 .check()
                 .unwrap();
         }
+    }
+
+    #[test]
+    fn large_tables_are_learned_quickly() {
+        let usual = settings(&[Kind::Gaussian], &[0.0; 20_000]);
+        let of = |rows: usize, classes: usize| quick(&usual, rows, classes);
+        assert!(of(LARGE - 1, 2).is_none() && of(MANY, 2).is_none());
+        let steps = |rows: usize, classes: usize| of(rows, classes).unwrap().steps;
+        assert_eq!(
+            (steps(LARGE, 2), steps(20_000, 2), steps(20_000, 5)),
+            (700, 1_000, 2_000)
+        );
+        assert_eq!(steps(MANY - 1, 100), 3_200);
+        of(20_000, 2).unwrap().check().unwrap();
+        assert!(sharp(&usual, LARGE).is_none() && sharp(&usual, LARGE - 1).is_some());
+        let channels = |rows, classes| ColumnPlan::for_classes(rows, classes).channels[0];
+        assert_eq!(
+            (channels(LARGE, 2), channels(LARGE, 3), channels(MANY, 2)),
+            (64, 128, 128)
+        );
     }
 
     #[test]

@@ -143,7 +143,8 @@ pub(crate) fn add_leaf_flows(
             for (position, flow) in tree.positions.iter().zip(flows) {
                 let f = position.family as usize;
                 let table = &prepared.leaves[t][f];
-                sums[t][f].add(table, &position.inputs, batch.row(*b), |d| flow[d] as f32);
+                let flow: Vec<f32> = flow.iter().map(|&flow| flow as f32).collect();
+                sums[t][f].add(table, &position.inputs, batch.row(*b), &flow);
             }
         }
     }
