@@ -247,14 +247,6 @@ pub fn norb(bytes: &[u8]) {
 
 /// Two pairs of images in bytes, and numbers of the other kinds.
 pub fn norb_seeds() -> Vec<Vec<u8>> {
-    let matrix = |kind: u8, dims: &[u32], numbers: &[u8]| {
-        let magic = u32::from_le_bytes([kind, 0x4c, 0x3d, 0x1e]);
-        let head = [magic, dims.len() as u32].into_iter();
-        let words = head.chain(dims.iter().copied());
-        let padding = std::iter::repeat_n(1, 3usize.saturating_sub(dims.len()));
-        let header: Vec<u8> = words.chain(padding).flat_map(u32::to_le_bytes).collect();
-        [&header, numbers].concat()
-    };
     vec![
         matrix(0x55, &[2, 2, 2, 2], &[7; 16]),
         matrix(0x51, &[1, 4], &[0; 16]),
@@ -262,6 +254,16 @@ pub fn norb_seeds() -> Vec<Vec<u8>> {
         matrix(0x54, &[4], &[1; 16]),
         matrix(0x56, &[1, 1, 2, 2], &[1; 8]),
     ]
+}
+
+/// A file of a kind of numbers, by its dimensions.
+fn matrix(kind: u8, dims: &[u32], numbers: &[u8]) -> Vec<u8> {
+    let magic = u32::from_le_bytes([kind, 0x4c, 0x3d, 0x1e]);
+    let head = [magic, dims.len() as u32].into_iter();
+    let words = head.chain(dims.iter().copied());
+    let padding = std::iter::repeat_n(1, 3usize.saturating_sub(dims.len()));
+    let header: Vec<u8> = words.chain(padding).flat_map(u32::to_le_bytes).collect();
+    [&header, numbers].concat()
 }
 
 /// A sound.
