@@ -73,7 +73,8 @@ fn scores_and_flows_agree_with_the_reference() {
         let mut scoring = Scoring::new(on, &structure, &weights, &prepared, rows, true).unwrap();
         scoring.load(&batch).unwrap();
         scoring.queue(Outputs::Flows).unwrap();
-        let scores = scoring.scores().unwrap();
+        let returning = scoring.send_back().unwrap();
+        let scores = scoring.scores(returning).unwrap();
         let reference = Reference::new(&structure, &weights);
         let k = structure.classes;
         let seeds: Vec<f32> = (0..rows * k).map(|_| draw.0.uniform() as f32).collect();
@@ -869,7 +870,8 @@ fn the_preset_agrees() {
         let mut worst = 0.0f64;
         for _ in 0..2 {
             scoring.queue(Outputs::Scores).unwrap();
-            let scores = scoring.scores().unwrap().score;
+            let returning = scoring.send_back().unwrap();
+            let scores = scoring.scores(returning).unwrap().score;
             for b in [0, rows / 2, rows - 67, rows - 1] {
                 let up = reference.forward(batch.row(b), &|_, _, _| false);
                 for (y, exact) in up.log_likelihood.iter().enumerate() {

@@ -10,4 +10,6 @@ pub(crate) mod enabled;
 #[cfg(not(feature = "cuda"))]
 pub use disabled::*;
 #[cfg(feature = "cuda")]
-pub use enabled::{Scoring, compile_kernels, count, first_usable, kernels_name, offer_kernels};
+pub use enabled::{
+    Returning, Scoring, compile_kernels, count, first_usable, kernels_name, offer_kernels,
+};

@@ -34,7 +34,7 @@ use crate::circuit::outputs::Outputs;
 use crate::circuit::underflow::UnderflowFallback;
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
-use crate::gpu::Scoring;
+use crate::gpu::{Returning, Scoring};
 use crate::layers::leaf::values_of;
 use crate::layers::leaf_table::LeafTable;
 use crate::layers::weights::Prepared;
@@ -210,7 +210,8 @@ impl Predictor {
         } else {
             Vec::new()
         };
-        activations.adopt(&model.structure, gpu.scores()?, phi);
+        let returning = gpu.send_back()?;
+        activations.adopt(&model.structure, gpu.scores(returning)?, phi);
         Ok(())
     }
 
@@ -226,49 +227,40 @@ impl Predictor {
         let (count, piece) = (rows.len() / width, self.score_piece());
         let part = |first: usize| first..count.min(first + piece);
         let numbers = |part: Range<usize>| &rows[part.start * width..part.end * width];
+        let mut returning = self.queue_ahead(numbers(part(0)), shift)?;
         for first in (0..count).step_by(piece) {
-            if self.gpu.is_none() {
+            if let Some(scores) = returning.take() {
+                std::mem::swap(&mut self.batch, &mut self.ahead);
+                let next = part(first + piece.min(count - first));
+                returning = self.queue_ahead(numbers(next), shift)?;
+                self.adopt(scores)?;
+            } else {
                 self.load(numbers(part(first)), shift);
                 self.forward(Pass::Scores)?;
-                each(self, part(first));
-                continue;
             }
-            if first == 0 {
-                self.queue_ahead(numbers(part(0)), shift)?;
-            }
-            std::mem::swap(&mut self.batch, &mut self.ahead);
-            let next = part(first + piece.min(count - first));
-            self.fetch_and_queue(numbers(next), shift)?;
             each(self, part(first));
         }
         Ok(())
     }
 
-    /// Puts rows on the GPU and queues their pass.
-    fn queue_ahead(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<()> {
-        lay(&self.model, rows, shift, &mut self.ahead);
-        let Some(gpu) = &mut self.gpu else {
-            return Ok(());
+    /// Lets a GPU score rows, if there is one and there are any. What it computes already goes on.
+    fn queue_ahead(&mut self, rows: &[f32], shift: (isize, isize)) -> Result<Option<Returning>> {
+        let Some(gpu) = self.gpu.as_mut().filter(|_| !rows.is_empty()) else {
+            return Ok(None);
         };
+        lay(&self.model, rows, shift, &mut self.ahead);
         gpu.load(&self.ahead)?;
-        gpu.queue(Outputs::Scores)
+        gpu.queue(Outputs::Scores)?;
+        gpu.send_back().map(Some)
     }
 
-    /// Takes the scores that a GPU computes, and puts the next rows there meanwhile, if there are any.
-    fn fetch_and_queue(&mut self, next: &[f32], shift: (isize, isize)) -> Result<()> {
-        let Some(gpu) = &mut self.gpu else {
-            return Ok(());
-        };
-        if !next.is_empty() {
-            lay(&self.model, next, shift, &mut self.ahead);
-            gpu.load(&self.ahead)?;
+    /// Takes the scores that come back from a GPU.
+    fn adopt(&mut self, returning: Returning) -> Result<()> {
+        if let Some(gpu) = &self.gpu {
+            let scores = gpu.scores(returning)?;
+            let structure = &self.model.structure;
+            self.activations.adopt(structure, scores, Vec::new());
         }
-        let scores = gpu.scores()?;
-        if !next.is_empty() {
-            gpu.queue(Outputs::Scores)?;
-        }
-        self.activations
-            .adopt(&self.model.structure, scores, Vec::new());
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use crate::gpu::enabled::kernels::{
 };
 use cudarc::driver::sys::{self, CUfunction_attribute_enum, CUstreamCaptureMode};
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaGraph, CudaModule, CudaStream, DeviceRepr, LaunchConfig,
-    PinnedHostSlice,
+    CudaContext, CudaEvent, CudaFunction, CudaGraph, CudaModule, CudaStream, DeviceRepr,
+    LaunchConfig, PinnedHostSlice, ValidAsZeroBits,
 };
 use cudarc::driver::{PushKernelArg, result};
 use cudarc::nvrtc;
@@ -160,21 +160,64 @@ impl Gpu {
     }
 
     /// Memory of the host from which the GPU copies by itself. What it holds at first is not said.
-    pub fn pinned(&self, len: usize) -> Result<PinnedHostSlice<f32>> {
-        // SAFETY: any bits are a number, and they are written before they are read.
+    pub fn pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>> {
+        // SAFETY: what is read has been written before.
         unsafe { self.ctx.alloc_pinned(len) }.map_err(|error| failed("pinned memory", error))
     }
 
-    /// Copies numbers to the GPU at once, while work that does not use them goes on: work in the queue must neither read
-    /// nor write the buffer, nor clear it as [`allocate`](Self::allocate) does.
-    pub fn send_beside<T: Copy>(&self, buffer: Buffer<T>, values: &[T]) -> Result<()> {
+    /// A point of a queue that can be waited for; before it is set, there is nothing to wait for.
+    pub fn event(&self) -> Result<CudaEvent> {
+        let event = self.ctx.new_event(None);
+        event.map_err(|error| failed("the GPU cannot be used", error))
+    }
+
+    /// Copies numbers to the GPU at once, while work that does not use them goes on, and sets the event when they are
+    /// there: work in the queue must neither read nor write the buffer, nor clear it as [`allocate`](Self::allocate)
+    /// does.
+    ///
+    /// # Safety
+    /// The values must live and keep still until the event.
+    pub unsafe fn send_beside<T: Copy>(
+        &self,
+        buffer: Buffer<T>,
+        values: &[T],
+        event: &CudaEvent,
+    ) -> Result<()> {
         assert!(values.len() <= buffer.len, "numbers for a smaller buffer");
         let fail = |error| failed("copying to the GPU", error);
         self.ctx.bind_to_thread().map_err(fail)?;
-        // SAFETY: the buffer is long enough, and the values live until the copy is done.
+        // SAFETY: the buffer is long enough, and the caller keeps the values.
         unsafe { result::memcpy_htod_async(buffer.at, values, self.copies.cu_stream()) }
             .map_err(fail)?;
-        self.copies.synchronize().map_err(fail)
+        event.record(&self.copies).map_err(fail)
+    }
+
+    /// Lets the work that is queued next wait for an event.
+    pub fn wait_for(&self, event: &CudaEvent) -> Result<()> {
+        let waiting = self.stream.wait(event);
+        waiting.map_err(|error| failed("the GPU failed", error))
+    }
+
+    /// Sets an event when all that was queued is done.
+    pub fn mark(&self, event: &CudaEvent) -> Result<()> {
+        let marked = event.record(&self.stream);
+        marked.map_err(|error| failed("the GPU failed", error))
+    }
+
+    /// Queues a copy of numbers to pinned memory.
+    ///
+    /// # Safety
+    /// The memory must live until the copy is done, and must not be read before.
+    pub unsafe fn fetch_later<T: Copy + ValidAsZeroBits>(
+        &self,
+        buffer: Buffer<T>,
+        to: &mut PinnedHostSlice<T>,
+    ) -> Result<()> {
+        let fail = |error| failed("copying from the GPU", error);
+        let to = &mut to.as_mut_slice().map_err(fail)?[..buffer.len];
+        self.ctx.bind_to_thread().map_err(fail)?;
+        // SAFETY: there is space for all, and the caller keeps it.
+        unsafe { result::memcpy_dtoh_async(to, buffer.at, self.stream.cu_stream()) }.map_err(fail)
     }
 
     /// Copies numbers back, when all work before has been done.
@@ -298,6 +341,7 @@ fn load_functions(
 
 impl Drop for Gpu {
     fn drop(&mut self) {
+        let _ = self.copies.synchronize();
         let _ = self.stream.synchronize();
         for &at in &self.allocated {
             // SAFETY: it was allocated by `allocate`, and nothing uses it any more.

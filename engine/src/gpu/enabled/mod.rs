@@ -14,4 +14,4 @@ pub(crate) mod passes;
 mod scoring;
 
 pub use kernels::{compile_kernels, count, first_usable, kernels_name, offer_kernels};
-pub use scoring::Scoring;
+pub use scoring::{Returning, Scoring};

@@ -14,7 +14,7 @@ use crate::layers::scaled_rows::power_of_two;
 use crate::layers::weights::{Prepared, Weights};
 use crate::rows::batch::Batch;
 use crate::structure::Structure;
-use cudarc::driver::PinnedHostSlice;
+use cudarc::driver::{CudaEvent, PinnedHostSlice, ValidAsZeroBits};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -22,11 +22,27 @@ use std::collections::hash_map::Entry;
 pub struct Scoring {
     circuit: Circuit,
     graphs: HashMap<RecordedPass, Graph>,
-    frames: [Buffer<f32>; 2], // rows are put into one while the other is computed
-    staging: PinnedHostSlice<f32>, // on the host, from where the GPU copies fastest
-    loaded: Loaded,           // the last rows that were put on the GPU
-    samples: usize,           // of the last pass
+    slots: [Slot; 2], // rows are put into one while those of the other are computed
+    loaded: Loaded,   // the last rows that were put on the GPU
+    samples: usize,   // of the last pass
 }
+
+/// What one pass reads and gives, in memory that the GPU copies by itself.
+struct Slot {
+    frame: Buffer<f32>,
+    rows: PinnedHostSlice<f32>, // on their way into the frame
+    loaded: CudaEvent,          // when they are there
+    scores: PinnedHostSlice<f64>,
+    psi: PinnedHostSlice<f32>,
+    underflow_bound: PinnedHostSlice<f32>,
+    relative_bound: PinnedHostSlice<f32>,
+    factor: PinnedHostSlice<f32>,
+    sent_back: CudaEvent, // when all of these are there
+}
+
+/// Scores on their way back, see [`Scoring::send_back`].
+#[must_use]
+pub struct Returning(Loaded);
 
 /// What a recorded pass depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,8 +54,25 @@ struct RecordedPass {
 /// Rows on the GPU.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Loaded {
-    frame: usize,
+    slot: usize,
     samples: usize,
+}
+
+impl Slot {
+    fn new(circuit: &Circuit, frame: Buffer<f32>) -> Result<Self> {
+        let gpu = &circuit.gpu;
+        Ok(Self {
+            frame,
+            rows: gpu.pinned(frame.len)?,
+            loaded: gpu.event()?,
+            scores: gpu.pinned(circuit.score.len)?,
+            psi: gpu.pinned(circuit.psi.len)?,
+            underflow_bound: gpu.pinned(circuit.underflow_bound.len)?,
+            relative_bound: gpu.pinned(circuit.relative_bound.len)?,
+            factor: gpu.pinned(circuit.factor.len)?,
+            sent_back: gpu.event()?,
+        })
+    }
 }
 
 impl Scoring {
@@ -65,11 +98,12 @@ impl Scoring {
         };
         let mut circuit = Circuit::new(device, model, samples, abilities)?;
         let other = circuit.gpu.allocate(circuit.frame.len)?;
-        let staging = circuit.gpu.pinned(other.len)?;
         circuit.gpu.wait()?; // rows are copied beside the work, which must not clear them afterwards
         Ok(Self {
-            frames: [circuit.frame, other],
-            staging,
+            slots: [
+                Slot::new(&circuit, circuit.frame)?,
+                Slot::new(&circuit, other)?,
+            ],
             loaded: Loaded::default(),
             circuit,
             graphs: HashMap::new(),
@@ -77,30 +111,34 @@ impl Scoring {
         })
     }
 
-    /// Puts rows of the frame on the GPU, for the pass that is queued next. The pass before it may still run; those
+    /// Sends rows of the frame to the GPU, for the pass that is queued next. The pass before it may still run; those
     /// before that must be done.
     pub fn load(&mut self, batch: &Batch) -> Result<()> {
         self.loaded = Loaded {
-            frame: 1 - self.loaded.frame,
+            slot: 1 - self.loaded.slot,
             samples: batch.rows,
         };
+        let slot = &mut self.slots[self.loaded.slot];
         let fail = |error| failed("copying to the GPU", error);
+        slot.loaded.synchronize().map_err(fail)?;
         let numbers = batch.rows * batch.width;
-        let staging = &mut self.staging.as_mut_slice().map_err(fail)?[..numbers];
-        let rows = staging.chunks_exact_mut(batch.width).enumerate().collect();
+        let staged = &mut slot.rows.as_mut_slice().map_err(fail)?[..numbers];
+        let rows = staged.chunks_exact_mut(batch.width).enumerate().collect();
         for_each_task(numbers, rows, |(b, to): (usize, &mut [f32])| {
             to.copy_from_slice(batch.row(b));
         });
-        let frame = self.frames[self.loaded.frame];
-        self.circuit.gpu.send_beside(frame, staging)
+        let gpu = &self.circuit.gpu;
+        // SAFETY: the rows live as long as the GPU, and are written again only after the event.
+        unsafe { gpu.send_beside(slot.frame, staged, &slot.loaded) }
     }
 
     /// Queues the forward pass.
     pub fn queue(&mut self, outputs: Outputs) -> Result<()> {
-        let Loaded { frame, samples } = self.loaded;
+        let Loaded { slot, samples } = self.loaded;
         self.samples = samples;
-        self.circuit.frame = self.frames[frame];
+        self.circuit.frame = self.slots[slot].frame;
         let circuit = &self.circuit;
+        circuit.gpu.wait_for(&self.slots[slot].loaded)?;
         let flows = outputs == Outputs::Flows;
         let forward = ForwardOutputs {
             dense: flows,
@@ -126,24 +164,48 @@ impl Scoring {
         self.circuit.gpu.wait()
     }
 
-    /// Scores of the rows.
-    pub fn scores(&self) -> Result<GpuScores> {
-        let (circuit, gpu, samples) = (&self.circuit, &self.circuit.gpu, self.samples);
-        let (k, k_wide) = (
-            circuit.structure.classes,
-            padded_channels(circuit.structure.classes),
-        );
-        let psi = gpu.fetch(circuit.psi.part(0, samples * k_wide))?;
+    /// Queues the way back of the scores of the last pass. Another pass may be loaded and queued before they are
+    /// [taken](Self::scores).
+    pub fn send_back(&mut self) -> Result<Returning> {
+        let (circuit, samples) = (&self.circuit, self.loaded.samples);
+        let (gpu, k) = (&circuit.gpu, circuit.structure.classes);
+        let k_wide = padded_channels(k);
+        let slot = &mut self.slots[self.loaded.slot];
+        // SAFETY: the slot lives as long as the GPU, and is read only after its event.
+        unsafe {
+            gpu.fetch_later(circuit.score.part(0, samples * k), &mut slot.scores)?;
+            gpu.fetch_later(circuit.psi.part(0, samples * k_wide), &mut slot.psi)?;
+            gpu.fetch_later(
+                circuit.underflow_bound.part(0, samples),
+                &mut slot.underflow_bound,
+            )?;
+            gpu.fetch_later(
+                circuit.relative_bound.part(0, samples * k),
+                &mut slot.relative_bound,
+            )?;
+            let factors = samples * circuit.trees.len();
+            gpu.fetch_later(circuit.factor.part(0, factors), &mut slot.factor)?;
+        }
+        gpu.mark(&slot.sent_back)?;
+        Ok(Returning(self.loaded))
+    }
+
+    /// Scores that were sent back, when they are there.
+    pub fn scores(&self, Returning(of): Returning) -> Result<GpuScores> {
+        let (slot, trees) = (&self.slots[of.slot], self.circuit.trees.len());
+        let (k, samples) = (self.circuit.structure.classes, of.samples);
+        let fail = |error| failed("copying from the GPU", error);
+        slot.sent_back.synchronize().map_err(fail)?;
+        let psi = slot.psi.as_slice().map_err(fail)?;
+        let psi = psi.chunks_exact(padded_channels(k)).take(samples);
+        let mut mantissas = Vec::with_capacity(samples * k);
+        psi.for_each(|row| mantissas.extend_from_slice(&row[..k]));
         Ok(GpuScores {
-            score: gpu.fetch(circuit.score.part(0, samples * k))?,
-            psi: psi
-                .chunks_exact(k_wide)
-                .flat_map(|row| &row[..k])
-                .copied()
-                .collect(),
-            underflow_bound: gpu.fetch(circuit.underflow_bound.part(0, samples))?,
-            relative_bound: gpu.fetch(circuit.relative_bound.part(0, samples * k))?,
-            factor: gpu.fetch(circuit.factor.part(0, samples * circuit.trees.len()))?,
+            score: first_of(&slot.scores, samples * k)?,
+            psi: mantissas,
+            underflow_bound: first_of(&slot.underflow_bound, samples)?,
+            relative_bound: first_of(&slot.relative_bound, samples * k)?,
+            factor: first_of(&slot.factor, samples * trees)?,
         })
     }
 
@@ -216,4 +278,15 @@ impl Scoring {
         }
         Ok(values)
     }
+}
+
+/// The first numbers of a slot.
+fn first_of<T: Copy + ValidAsZeroBits>(
+    numbers: &PinnedHostSlice<T>,
+    count: usize,
+) -> Result<Vec<T>> {
+    let numbers = numbers.as_slice();
+    numbers
+        .map(|numbers| numbers[..count].to_vec())
+        .map_err(|error| failed("copying from the GPU", error))
 }
