@@ -19,7 +19,7 @@ from torch import nn
 import inpaint
 import results
 from mnist import PIXELS, SIDE
-from steps import Batches, Clock, Replayed, run, say
+from steps import Batches, Clock, Replayed, compiled, run, say
 
 STEPS, BUMPS, CHANNELS, HIDDEN = 1000, 10, 20, 500
 BATCH, EPOCHS, RATE, DECAY = 512, 825, 1e-3, 0.9
@@ -115,10 +115,12 @@ def trained(args, images):
     squares = [torch.zeros_like(weight) for weight in weights]
     rate, bound = torch.zeros((), device=device), torch.zeros((), device=device)
 
+    fused = compiled(dpm.bound, device)
+
     def step():
         x0 = standardised(images.pixels[batches.next()[0]])
         x0 = x0 + (torch.rand_like(x0) - 0.5) * (SCALE / 255)
-        loss = dpm.bound(x0, torch.randint(1, STEPS, (1,), device=device))
+        loss = fused(x0, torch.randint(1, STEPS, (1,), device=device))
         gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
             finite = torch.stack([gradient.sum() for gradient in gradients]).sum().isfinite()

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import inpaint
 import results
 from mnist import PIXELS
-from steps import Batches, Clock, Replayed, run, say
+from steps import Batches, Clock, Replayed, compiled, run, say
 
 HIDDEN, UPDATES, NOISE, REPLACED = 1500, 4, 2.0, 0.4
 BATCH, EPOCHS, RATE, DECAY, MOMENTUM = 100, 1000, 0.25, 0.995, 0.5
@@ -78,12 +78,13 @@ def trained(seeds, args, images):
     speeds = [torch.zeros_like(weight) for weight in gsn.weights]
     rate, cost = torch.zeros((), device=device), torch.zeros((), device=device)
     scaled = images.pixels.to(torch.float32) / 255
+    fused = compiled(gsn.losses, device)
     for weight in gsn.weights:
         weight.requires_grad_()
 
     def step():
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            losses = gsn.losses(scaled[batches.next()])
+            losses = fused(scaled[batches.next()])
         gradients = torch.autograd.grad(losses.sum(), gsn.weights)
         with torch.no_grad():
             torch._foreach_mul_(speeds, MOMENTUM)

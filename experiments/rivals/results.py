@@ -64,6 +64,13 @@ def machine(device):
     return f"{len(os.sched_getaffinity(0))} cores of {name}{gpu}"
 
 
+def command(name, script, plan, args):
+    """What makes the results once more."""
+    data = "" if plan.get("set", "mnist") in LIKE_MNIST else " --data DATA"
+    minutes = f" --minutes {args.minutes:g}" if args.minutes else ""
+    return f"python experiments/rivals/{script}.py {name}{data}{minutes}"
+
+
 class Experiment:
     """A plan, and the file of its results. It is written after every run, so that a stopped script continues."""
 
@@ -80,7 +87,7 @@ class Experiment:
             "name": name,
             "title": plan["title"],
             "method": plan["method"],
-            "command": f"python experiments/rivals/{script}.py {name}" + (" --data DATA" if plan.get("set", "mnist") not in LIKE_MNIST else ""),
+            "command": command(name, script, plan, args),
             "data": data.checksum,
             "plan": plan,
             "settings": {"torch": torch.__version__.partition("+")[0]},
