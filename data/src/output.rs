@@ -1,4 +1,5 @@
-//! Writing results: CSV, JSON lines, NPY, PNG or Parquet by the ending of the file; `-` is standard output.
+//! Writing results: CSV, JSON lines, NPY, PNG or Parquet by the ending of the file, or a folder of PNG; `-` is standard
+//! output.
 //!
 //! A file is written beside its place and renamed, so that nothing half-written stays.
 
@@ -6,6 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::atomic_file::Staged;
 use crate::formats::npy::NpyWriter;
 use crate::formats::parquet::ParquetWriter;
+use crate::formats::png_folder::PngFolder;
 use crate::formats::png_grid::PngGrid;
 use crate::rows::cells::{Field, FieldKind, Value, plain_json};
 use crate::rows::dates::text_of;
@@ -27,6 +29,8 @@ pub enum OutputFormat {
     Npy,
     /// A picture of all images.
     Png,
+    /// A folder with a picture of each image.
+    PngFolder,
     /// Parquet.
     Parquet,
 }
@@ -36,6 +40,9 @@ impl OutputFormat {
     pub fn of(path: &str) -> Result<Self> {
         if path == "-" {
             return Ok(Self::Csv);
+        }
+        if path.ends_with(std::path::is_separator) || Path::new(path).is_dir() {
+            return Ok(Self::PngFolder);
         }
         let ending = Path::new(path)
             .extension()
@@ -49,7 +56,7 @@ impl OutputFormat {
             "png" => Ok(Self::Png),
             "parquet" => Ok(Self::Parquet),
             _ => {
-                let sentence = "expected a name ending in .csv, .jsonl, .npy, .png or .parquet";
+                let sentence = "expected a name ending in .csv, .jsonl, .npy, .png or .parquet, or in / for a folder of images";
                 Err(Error::new(ErrorKind::UnknownFormat, sentence).in_file(path))
             }
         }
@@ -63,6 +70,11 @@ impl OutputFormat {
             Self::Csv if notation.decimal == ',' => Self::CsvWithDecimalCommas,
             other => other,
         }
+    }
+
+    /// Whether it holds the numbers of a model and nothing else: arrays and pictures.
+    pub fn holds_only_numbers(self) -> bool {
+        matches!(self, Self::Npy | Self::Png | Self::PngFolder)
     }
 }
 
@@ -172,6 +184,7 @@ enum Body {
     JsonLines(OutputTarget),
     Npy(NpyWriter<BufWriter<Staged>>),
     Png(PngGrid, Staged),
+    PngFolder(PngFolder),
     Parquet(Box<ParquetWriter>),
 }
 
@@ -225,6 +238,9 @@ impl Output {
             OutputFormat::JsonLines => Body::JsonLines(OutputTarget::create(path)?),
             OutputFormat::Npy => Body::Npy(npy_writer(path, &fields, image)?),
             OutputFormat::Png => Body::Png(PngGrid::new(path, fields.len(), image)?, stage(path)?),
+            OutputFormat::PngFolder => {
+                Body::PngFolder(PngFolder::create(path, fields.len(), image)?)
+            }
             OutputFormat::Parquet => Body::Parquet(Box::new(ParquetWriter::create(
                 path,
                 stage(path)?,
@@ -236,6 +252,13 @@ impl Output {
             fields,
             body,
         })
+    }
+
+    /// What the next row is called, where every row is a file of its own.
+    pub fn name_next(&mut self, name: &Path) {
+        if let Body::PngFolder(out) = &mut self.body {
+            out.name_next(name);
+        }
     }
 
     /// Writes a row: one value for each column.
@@ -260,6 +283,7 @@ impl Output {
             Body::Png(grid, _) => values
                 .iter()
                 .try_for_each(|value| grid.push(value.number())),
+            Body::PngFolder(out) => out.image(values.iter().map(|value| value.number())),
             Body::Parquet(out) => out.row(values),
         }
     }
@@ -293,6 +317,7 @@ impl Output {
                 drop(out);
                 return staged.commit();
             }
+            Body::PngFolder(_) => return Ok(()),
             Body::Parquet(out) => return out.finish()?.commit(),
         };
         target.flush().map_err(failed)?;
@@ -533,7 +558,7 @@ mod tests {
         };
         assert_eq!(
             says("a.xlsx"),
-            "~/a.xlsx: expected a name ending in .csv, .jsonl, .npy, .png or .parquet"
+            "~/a.xlsx: expected a name ending in .csv, .jsonl, .npy, .png or .parquet, or in / for a folder of images"
         );
         assert_eq!(
             says("a.npy"),

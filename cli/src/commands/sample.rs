@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use sumout::random::seed_at;
 use sumout_data::cells::Value;
 use sumout_data::model_files::layout_of;
-use sumout_data::output::{Output, OutputFormat, fields_of, label_field};
+use sumout_data::output::{Output, fields_of, label_field};
 
 /// Rows that are sampled at once.
 const PIECE: usize = 1024;
@@ -42,8 +42,7 @@ pub fn run(args: &Args) -> Result<()> {
         mut predictor,
     } = model;
     let layout = layout_of(predictor.model());
-    let is_image =
-        layout.shape.is_some() && matches!(format, OutputFormat::Npy | OutputFormat::Png);
+    let is_image = layout.shape.is_some() && format.holds_only_numbers();
     let has_class = !is_image && predictor.model().structure.classes > 1;
     let mut fields = fields_of(&layout);
     if has_class {

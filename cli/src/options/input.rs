@@ -50,7 +50,8 @@ pub struct Drawn {
     /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where to write the rows: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV
+    /// Where to write the rows: .csv, .jsonl, .npy, .png or .parquet; `-` is standard output as CSV; a name that
+    /// ends in `/` is a folder, with a .png for each image
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub out: String,
 }

@@ -30,8 +30,8 @@ pub fn check_apart(out: &str, others: &[&str]) -> Result<()> {
         };
     };
     // A device can be both.
-    let same =
-        |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && place.is_file());
+    let is_kept = place.is_file() || place.is_dir();
+    let same = |other: &&str| fs::canonicalize(other).is_ok_and(|other| other == place && is_kept);
     if others.iter().filter(|other| **other != "-").any(same) {
         Err(twice(out))
     } else {

@@ -10,6 +10,7 @@ pub mod npz;
 pub mod class_files;
 pub mod png;
 pub mod png_grid;
+pub mod png_folder;
 pub mod sound;
 pub mod sound_files;
 pub mod csv;

@@ -17,7 +17,6 @@ use sumout::random::seed_at;
 use sumout::structure::Kind;
 use sumout_data::atomic_file::check_apart;
 use sumout_data::layout::{Chunk, Keep};
-use sumout_data::output::OutputFormat;
 
 /// What holes are filled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,8 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
         format,
         mut predictor,
     } = model;
-    // Arrays and pictures hold the numbers of the model and nothing else.
-    let keep = if matches!(format, OutputFormat::Npy | OutputFormat::Png) {
+    let keep = if format.holds_only_numbers() {
         Keep::Nothing
     } else {
         Keep::All
@@ -110,6 +108,7 @@ pub fn run(args: &Args) -> Result<()> {
         args.input.open_unlabelled(predictor.model(), keep)?
     };
     let paths = OutputPaths {
+        input: &args.input.data,
         out: &args.out.out,
         variance: args.variance.as_deref(),
         probabilities: args.probabilities.as_deref(),

@@ -1,6 +1,7 @@
 //! What `sumout impute` writes: the rows with their holes filled, and files of what is known of the cells that were filled.
 
 use anyhow::Result;
+use std::path::{Path, PathBuf};
 use sumout_data::cells::{Field, FieldKind, Value, Written};
 use sumout_data::layout::{Chunk, ColumnKind, Layout};
 use sumout_data::notation::Notation;
@@ -15,6 +16,7 @@ pub struct Filled {
 
 /// Where everything goes.
 pub struct OutputPaths<'a> {
+    pub input: &'a str,
     pub out: &'a str,
     pub variance: Option<&'a str>,
     pub probabilities: Option<&'a str>,
@@ -22,6 +24,7 @@ pub struct OutputPaths<'a> {
 
 /// The output, and the files of variances and probabilities if there are any.
 pub struct FilledOutput {
+    input: PathBuf,
     layout: Layout,
     cells: Vec<Cell>,
     out: Output,
@@ -45,6 +48,7 @@ impl FilledOutput {
         let cells = cells_of(layout);
         let fields = cells.iter().map(|cell| cell.field.clone()).collect();
         Ok(Self {
+            input: paths.input.into(),
             layout: layout.clone(),
             out: Output::create(
                 paths.out,
@@ -65,6 +69,9 @@ impl FilledOutput {
             let kept = &chunk.kept[row * kept..][..kept];
             let value = |cell: &Cell| cell_value(&cell.source, numbers, kept, &self.layout);
             let values: Vec<Value<'_>> = self.cells.iter().map(value).collect();
+            if let Some(file) = chunk.files.get(row) {
+                self.out.name_next(&inside(&self.input, file));
+            }
             self.out.row(&values)?;
         }
         if let Some(out) = &mut self.variances {
@@ -82,6 +89,17 @@ impl FilledOutput {
         self.probabilities.map_or(Ok(()), Output::finish)?;
         Ok(self.out.finish()?)
     }
+}
+
+/// What the file of a row is called inside its folder.
+fn inside(folder: &Path, file: &str) -> PathBuf {
+    let file = Path::new(file);
+    let name = || file.file_name().unwrap_or_default();
+    let inside = file.strip_prefix(folder).unwrap_or(Path::new(""));
+    if inside == Path::new("") {
+        return name().into();
+    }
+    inside.into()
 }
 
 /// A file of numbers about the cells that were filled in; empty where nothing was.
