@@ -275,7 +275,7 @@ class TMMClassifier(ClassifierMixin, TMM):
         -------
         ndarray or data frame of the same type and shape as `X`
         """
-        return self._impute(X, how, self._class_index(y), random_state)
+        return self._impute(X, self._rows(X), how, self._class_index(y), random_state)
 
     def sample(
         self, n: int = 1, y: Any = None, given: Any = None, random_state: Any = None

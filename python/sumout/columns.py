@@ -164,8 +164,10 @@ class Columns:
             if known is not None and len(known) == 0:
                 continue  # nothing was observed in fitting
             cells = frame.get_column(frame.columns[j])
-            style = self.dates[cells.name] if self.is_text_of_dates(cells) else None
-            values, holes = filled_values(cells, filled[:, j], known, style)
+            style = self.dates.get(cells.name)
+            numbers = np.floor(filled[:, j]) if style == "day" else filled[:, j]
+            style = style if self.is_text_of_dates(cells) else None
+            values, holes = filled_values(cells, numbers, known, style)
             if holes:
                 dtype = filled_dtype(cells, known) if style is None else cells.dtype
                 column = nw.new_series(cells.name, values, dtype, backend=frame.implementation)

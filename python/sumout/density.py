@@ -186,7 +186,7 @@ class TMMDensity(DensityMixin, Unlabelled):
         -------
         ndarray or data frame of the same type and shape as `X`
         """
-        return self._impute(X, how, None, random_state)
+        return self._impute(X, self._rows(X), how, None, random_state)
 
     def sample(self, n: int = 1, given: Any = None, random_state: Any = None) -> np.ndarray:
         """Draw rows from P(X).
@@ -284,4 +284,4 @@ class TMMImputer(OneToOneFeatureMixin, TransformerMixin, Unlabelled):
         ndarray or data frame of the same type and shape as `X`
         """
         check_is_fitted(self, "model_")
-        return self._impute(X, self.how, None, self.random_state)
+        return self._impute(X, self._rows(X), self.how, None, self.random_state)

@@ -236,9 +236,13 @@ class TMM(Parameters):
         """The columns of the model."""
         return self._columns
 
+    def _features(self, codes: np.ndarray) -> np.ndarray:
+        """The columns of `X` in rows of the model."""
+        return codes
+
     def _decoded(self, codes: np.ndarray) -> np.ndarray:
         """Rows of the model as rows of `X`."""
-        return self._columns.decode(codes)
+        return self._columns.decode(self._features(codes))
 
     def _on_progress(self) -> Bar | None:
         return Bar(self.steps) if self.verbose else None
@@ -283,10 +287,11 @@ class TMM(Parameters):
         rows = self._rows(X)
         return self.model_.log_conditional(rows, self._rows(given), self._threads())
 
-    def _impute(self, X: Any, how: str, class_index: int | None, random_state: Any) -> Any:
-        """The rows with their holes filled, in the container they came in."""
+    def _impute(
+        self, X: Any, rows: np.ndarray, how: str, class_index: int | None, random_state: Any
+    ) -> Any:
+        """`X`, which are these rows of the model, with holes filled, in the container it came in."""
         check_how(how)
-        rows = self._rows(X)
         if how == "mean":
             filled = self.model_.impute_mean(rows, class_index, self._threads())[0]
         elif how == "median":
@@ -298,7 +303,7 @@ class TMM(Parameters):
         else:
             seed = random_seed(random_state)
             filled = self.model_.impute_sample(rows, class_index, seed, self._threads())
-        flat = self._flat(X)
+        flat, filled = self._flat(X), self._features(filled)
         out = self._columns.fill(flat if as_frame(flat) is not None else np.asarray(flat), filled)
         return out if flat is X else out.reshape(X.shape)
 

@@ -52,6 +52,8 @@ class TMMRegressor(RegressorMixin, TMM):
         The mean of P(y | x_o) and its standard deviation, quantiles, samples.
     log_density
         log P(y | x_o) of given targets.
+    impute
+        Fill missing values of X.
     score_samples, log_conditional
         Likelihoods of what is observed: log P(x_o), log P(x_q | x_o).
     explain
@@ -132,8 +134,8 @@ class TMMRegressor(RegressorMixin, TMM):
         rows = super()._rows(X)
         return self._joined(rows, np.nan)
 
-    def _decoded(self, codes: np.ndarray) -> np.ndarray:
-        return super()._decoded(np.delete(codes, self._target, axis=1))
+    def _features(self, codes: np.ndarray) -> np.ndarray:
+        return np.delete(codes, self._target, axis=1)
 
     def _open(self, model: _engine.Model) -> TMMRegressor:
         self._target = model.target
@@ -226,12 +228,37 @@ class TMMRegressor(RegressorMixin, TMM):
         ndarray of shape (n_samples,)
             Natural logarithms of densities in the units of the target.
         """
+        both, given = self._rows_with(X, y), self._rows(X)
+        return self.model_.log_conditional(both, given, self._threads())
+
+    def impute(self, X: Any, how: str = "mean", *, y: Any = None, random_state: Any = None) -> Any:
+        """Fill missing values; observed values are kept. Targets are for `predict`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        how : {'mean', 'median', 'mode', 'sample'}, default='mean'
+            As in `TMMClassifier.impute`.
+        y : array-like of shape (n_samples,), default=None
+            Targets, if they are known: P(x_m | x_o, y).
+        random_state : int, RandomState instance or None, default=None
+            Seed of 'sample'.
+
+        Returns
+        -------
+        ndarray or data frame of the same type and shape as `X`
+        """
+        rows = self._rows(X) if y is None else self._rows_with(X, y)
+        return self._impute(X, rows, how, None, random_state)
+
+    def _rows_with(self, X: Any, y: Any) -> np.ndarray:
+        """Rows of the model with their targets."""
         rows = self._rows(X)
         y = checked_targets(y)
         check_consistent_length(rows, y)
-        both = rows.copy()
-        both[:, self._target] = y
-        return self.model_.log_conditional(both, rows, self._threads())
+        rows[:, self._target] = y
+        return rows
 
 
 def checked_targets(y: Any) -> np.ndarray:

@@ -109,6 +109,8 @@ def dated(kind, rows=200):
     days = pd.Series(start + pd.to_timedelta(hours, unit="h"))
     late = hours / 24 + random.normal(size=rows)
     days[::5] = pd.NaT
+    if kind == "midnights":
+        days = days.dt.normalize()
     if kind == "zone":
         days = days.dt.tz_localize("Europe/Berlin")
     if kind == "span":
@@ -119,7 +121,7 @@ def dated(kind, rows=200):
     return pl.from_pandas(frame) if kind == "polars" else frame
 
 
-@pytest.mark.parametrize("kind", ["dates", "zone", "span", "objects", "polars"])
+@pytest.mark.parametrize("kind", ["dates", "midnights", "zone", "span", "objects", "polars"])
 def test_dates_are_days(kind):
     frame = dated(kind)
     model = TMMDensity(steps=150, random_state=0).fit(frame)
@@ -131,6 +133,8 @@ def test_dates_are_days(kind):
     assert len(kept) == 160 and all(a == b for a, b in kept)
     assert not any(pd.isna(day) for day in after)
     days = model.sample(500, random_state=0)[:, 0]
+    if kind == "midnights":
+        assert all(day == day.normalize() for day in after), "days have no time"
     usual = (0, 100) if kind == "span" else (19723, 19823)  # 2024-01-01 is day 19723
     assert ((days > usual[0] - 30) & (days < usual[1] + 30)).mean() > 0.99
     assert type(after[0]) is type(after[1])

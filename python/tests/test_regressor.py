@@ -55,6 +55,17 @@ def test_samples_have_the_distribution(fitted, diabetes):
     assert (samples[1] != fitted.sample_y(X, 20_000, random_state=2)[1]).any()
 
 
+def test_holes_are_filled_with_and_without_the_target(fitted, diabetes):
+    X, y = diabetes[0][300:340], diabetes[1][300:340]
+    filled, given = fitted.impute(X), fitted.impute(X, y=y)
+    for one in filled, given, fitted.impute(X, how="sample", random_state=0):
+        assert one.shape == X.shape and not np.isnan(one).any()
+        np.testing.assert_array_equal(one[~np.isnan(X)], X[~np.isnan(X)])
+    assert (filled != given).any(), "the target says something about X"
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.impute(X, y=y[:3])
+
+
 def test_it_predicts(diabetes):
     X, y = diabetes
     score = cross_val_score(TMMRegressor(random_state=0), X, y, cv=3).mean()
