@@ -1,11 +1,13 @@
 // The answer to the image or form as it is now: classes, completions, samples.
 
 import {
-  $, clamp, element, fixed, mostProbable, newBar, percent, setBar, showProblem,
+  $, clamp, decimalsFor, element, fixed, mostProbable, newBar, percent, setBar, showProblem, shown,
 } from "./elements.js";
 import { formRow, hasCategories, showTable, showTableDraws } from "./form.js";
 import { colours, mix, paint, paintImage, scaleFor } from "./pictures.js";
-import { hasClasses, requestFilled, requestPredicted, state } from "./service.js";
+import {
+  hasClasses, predictedColumn, requestFilled, requestPredicted, state,
+} from "./service.js";
 import { sheetRow } from "./sheet.js";
 
 const COMPLETIONS = 4; // samples shown beside the mean
@@ -52,8 +54,9 @@ async function update(mine) {
     const { since } = mine;
     asked = state.model.image ? sheetRow() : formRow();
     try {
-      const ask = mine.isSlow ? requestScores : requestMean;
-      showAnswer(await ask(mine, asked), asked, Math.round(performance.now() - since));
+      const ask = mine.isSlow && !predictedColumn() ? requestScores : requestMean;
+      const [answer, number] = await Promise.all([ask(mine, asked), requestNumber(asked)]);
+      showAnswer({ ...answer, number }, asked, Math.round(performance.now() - since));
       showProblem(null);
     } catch (error) {
       if (error.name === "AbortError") return; // another model was chosen
@@ -80,6 +83,10 @@ async function complete(mine, asked) {
 }
 
 const requestScores = async (_, asked) => firstRow(await requestPredicted([asked]));
+
+/** The distribution of the number that the model predicts, if it predicts one. */
+const requestNumber = async (asked) =>
+  predictedColumn() ? (await requestPredicted([asked])).rows[0] : null;
 
 async function requestMean(mine, asked, signal) {
   const start = performance.now();
@@ -155,18 +162,30 @@ let announcement; // a timer
 function showVerdict(answer, observed) {
   const best = Math.max(...answer.posterior);
   const { log_likelihood: log } = answer;
-  $("verdict-class").textContent = answer.class;
-  $("verdict-class").className = answer.class.length > 14 ? "long" : "";
   const prior = observed ? "" : ", before anything is observed";
-  $("verdict-p").textContent = `probability ${percent(best)}${prior}`;
+  const [verdict, why] = answer.number
+    ? numberAsText(answer.number)
+    : [answer.class, `probability ${percent(best)}`];
+  $("verdict-class").textContent = verdict;
+  $("verdict-class").className = verdict.length > 14 ? "long" : "";
+  $("verdict-p").textContent = why + prior;
   $("log-likelihood").textContent = log === null ? "−∞" : fixed(log, 1);
   $("warning").hidden = !answer.warning;
   $("warning").textContent = answer.warning ? `This row is ${answer.warning}.` : "";
   clearTimeout(announcement); // screen readers read only the last of many strokes
-  const spoken = hasClasses()
-    ? `Most probable: ${answer.class}, ${(100 * best).toFixed(0)} percent`
-    : `Log-likelihood ${$("log-likelihood").textContent}`;
+  let spoken = `Log-likelihood ${$("log-likelihood").textContent}`;
+  if (hasClasses()) spoken = `Most probable: ${answer.class}, ${(100 * best).toFixed(0)} percent`;
+  if (answer.number) spoken = `Expected: ${verdict}; ${why}`;
   announcement = setTimeout(() => ($("spoken").textContent = spoken), 600);
+}
+
+/** The mean, and where the number lies nine times in ten. */
+function numberAsText({ mean, sd, quantiles }) {
+  const decimals = decimalsFor(sd);
+  const text = (x) => (decimals === null ? shown(x) : fixed(x, decimals));
+  const [low, high] = [quantiles[0], quantiles.at(-1)].map(text);
+  const { name } = predictedColumn();
+  return [text(mean), `${name}: from ${low} to ${high} with a probability of 90 %`];
 }
 
 /** The exact mean of what is missing, and how sure it is. */

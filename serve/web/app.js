@@ -9,7 +9,7 @@ import { forgetFile, listenToFill, showFillHint } from "./fill.js";
 import { buildForm, listenToForm } from "./form.js";
 import { forgetLook, listenToLook, openLook } from "./look.js";
 import { readColours, repaint } from "./pictures.js";
-import { chooseModel, hasClasses, requestJson, state } from "./service.js";
+import { chooseModel, hasClasses, predictedColumn, requestJson, state } from "./service.js";
 import { listenToSheet, useTool } from "./sheet.js";
 
 async function useModel(name) {
@@ -20,7 +20,7 @@ async function useModel(name) {
   const { image } = state.model;
   for (const id of ["image-ask", "image-answer"]) $(id).hidden = !image;
   for (const id of ["table-ask", "table-part"]) $(id).hidden = Boolean(image);
-  $("verdict").hidden = !hasClasses();
+  $("verdict").hidden = !hasClasses() && !predictedColumn();
   $("erase").classList.toggle("of-table", !image);
   $("tab-erase").textContent = image ? "Erase" : "Predict";
   $("canvas").style.aspectRatio = image ? `${image.width} / ${image.height}` : "";

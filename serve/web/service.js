@@ -24,6 +24,10 @@ export const columns = () => state.model.columns.length
 /** Whether there are classes to tell apart: a model without classes has one that is called 0. */
 export const hasClasses = () => state.model.classes.length > 1;
 
+/** The column of numbers that the model predicts, if there is one. */
+export const predictedColumn = () =>
+  columns().find(({ name, kind }) => name === state.model.predicts && kind !== "date");
+
 /** Query parameters, with the name of the model. */
 export const query = (parameters) =>
   new URLSearchParams({ model: state.model.name, ...parameters });

@@ -474,6 +474,19 @@ def a_model_without_classes(page):
     assert b.texts("#preview th") == ["price", "area", "garden"], b.texts("#preview th")
 
 
+def a_model_that_predicts_a_number(page):
+    b = page.fresh("prices")
+    count = page.answers()
+    b.type("#column-1", "50")
+    page.settled(count)
+    mean, why = b.text("#verdict-class"), b.text("#verdict-p")
+    found = re.fullmatch(r"price: from (\d+) to (\d+) with a probability of 90 %", why)
+    low, high = map(int, found.groups())
+    assert low < int(mean) < high, (mean, why)
+    assert low < 900 * 50 < high, why
+    assert b.count("#bars li") == 0
+
+
 def many_columns_and_classes(page):
     b = page.fresh("gauges")
     assert (b.count("#fields input"), b.count("#fields select")) == (199, 1)
@@ -547,7 +560,7 @@ def light_and_dark_on_desk_and_phone(page):
 def every_view_fits(browser, page, name):
     browser.open(page.service.base)
     browser.wait("an answer", "return document.body.dataset.answers > 0")
-    for model in ("digits", "flowers", "gauges", "homes"):
+    for model in ("digits", "flowers", "gauges", "homes", "prices"):
         browser.click("#tab-erase")
         browser.set_value("#model", model, "change")
         if model == "digits":
@@ -594,6 +607,7 @@ TESTS = [
     numbers_have_no_more_digits_than_were_written,
     numbers_are_rounded_for_people,
     a_model_without_classes,
+    a_model_that_predicts_a_number,
     many_columns_and_classes,
     samples_and_channels_of_a_table,
     colours_are_chosen,
@@ -601,7 +615,7 @@ TESTS = [
 ]
 
 if __name__ == "__main__":
-    service = Service("--log", "none", models=("digits", "flowers", "gauges", "homes"))
+    service = Service("--log", "none", models=("digits", "flowers", "gauges", "homes", "prices"))
     page = Page(service, sys.argv[1] if len(sys.argv) > 1 else None)
     try:
         failed = run(TESTS, page)

@@ -52,11 +52,12 @@ def homes(rows):
     return "\n".join(lines) + "\n"
 
 
-TABLES = {"flowers": flowers(150), "gauges": gauges(400), "homes": homes(150)}
+TABLES = {"flowers": flowers(150), "gauges": gauges(400), "homes": homes(150), "prices": homes(150)}
 TRAIN = {
     "flowers": ("--target", "species", "--steps", 200),
     "gauges": ("--target", "town", "--steps", 20),
     "homes": ("--steps", 100),
+    "prices": ("--target", "price", "--regression", "--steps", 100),
     "digits": ("--steps", 250),
 }
 
