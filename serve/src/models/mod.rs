@@ -5,8 +5,16 @@
 pub mod nodes;
 pub mod questions;
 #[cfg(feature = "server")]
+pub mod queue;
+#[cfg(feature = "server")]
 pub mod worker;
 pub mod summary;
 pub mod examples;
 #[cfg(feature = "server")]
 pub mod registry;
+
+/// The locks of the queue; a test takes others.
+#[cfg(feature = "server")]
+mod sync {
+    pub use std::sync::{Condvar, Mutex, MutexGuard};
+}

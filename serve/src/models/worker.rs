@@ -5,13 +5,13 @@
 
 use crate::answers::rows::NUMBERS;
 use crate::models::questions::{Answer, Question, answer};
+use crate::models::queue::Queue;
 use crate::monitoring::metrics::Metrics;
 use crate::problem::Problem;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use sumout::Predictor;
 use tokio::sync::oneshot;
 
@@ -27,64 +27,21 @@ struct Job {
     reply: oneshot::Sender<Result<Answer, Problem>>,
 }
 
-#[derive(Default)]
-struct QueueState {
-    jobs: VecDeque<Job>,
-    closed: bool,
-}
-
-#[derive(Default)]
-struct Queue {
-    state: Mutex<QueueState>,
-    changed: Condvar,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The next question and all others like it, as far as a batch goes; nothing once the queue is closed and empty.
-    fn take(&self, width: usize) -> Option<Vec<Job>> {
-        let mut state = self.lock();
-        loop {
-            if let Some(job) = state.jobs.pop_front() {
-                let mut numbers = job.rows.len();
-                let mut batch = vec![job];
-                let mut at = 0;
-                while at < state.jobs.len()
-                    && batch[0].question.is_shared()
-                    && numbers < BATCH * width
-                {
-                    let other = &state.jobs[at];
-                    let fits = other.question == batch[0].question
-                        && numbers + other.rows.len() <= BATCH * width;
-                    match if fits { state.jobs.remove(at) } else { None } {
-                        Some(job) => {
-                            numbers += job.rows.len();
-                            batch.push(job);
-                        }
-                        None => at += 1,
-                    }
-                }
-                return Some(batch);
-            }
-            if state.closed {
-                return None;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
+/// Whether a question can be answered together with the first, as far as a batch goes.
+fn batch_of(first: &Job, width: usize) -> impl FnMut(&Job) -> bool + use<> {
+    let question = Some(first.question.clone()).filter(Question::is_shared);
+    let mut numbers = first.rows.len();
+    move |other| {
+        let more = numbers + other.rows.len();
+        let fits = question.as_ref() == Some(&other.question) && more <= BATCH * width;
+        numbers = if fits { more } else { numbers };
+        fits
     }
 }
 
 /// A model and its thread, which ends when this is dropped and nothing waits any more.
 pub struct Worker {
-    queue: Arc<Queue>,
+    queue: Arc<Queue<Job>>,
     max_waiting: usize,
     metrics: Arc<Metrics>,
 }
@@ -96,7 +53,7 @@ impl Worker {
         max_waiting: usize,
         metrics: Arc<Metrics>,
     ) -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Queue::new());
         let (theirs, counted) = (queue.clone(), metrics.clone());
         let work = move || work(predictor, &theirs, &counted);
         std::thread::Builder::new()
@@ -112,39 +69,35 @@ impl Worker {
     /// Puts a question into the queue, or refuses it if the queue is full.
     pub fn ask(&self, question: Question, rows: Vec<f32>) -> Result<Reply, Problem> {
         let (reply, receiver) = oneshot::channel();
-        let mut state = self.queue.lock();
-        if state.jobs.len() >= self.max_waiting {
+        let job = Job {
+            question,
+            rows,
+            reply,
+        };
+        if self.queue.push(job, self.max_waiting).is_err() {
             self.metrics.shed.fetch_add(1, Relaxed);
             return Err(Problem::busy(
                 "too many questions are waiting for this model; try again in a moment",
             ));
         }
-        state.jobs.push_back(Job {
-            question,
-            rows,
-            reply,
-        });
-        drop(state);
-        self.queue.changed.notify_one();
         Ok(receiver)
     }
 
     /// Questions that wait.
     pub fn waiting(&self) -> usize {
-        self.queue.lock().jobs.len()
+        self.queue.len()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.queue.lock().closed = true;
-        self.queue.changed.notify_one();
+        self.queue.close();
     }
 }
 
-fn work(mut predictor: Predictor, queue: &Queue, metrics: &Metrics) {
+fn work(mut predictor: Predictor, queue: &Queue<Job>, metrics: &Metrics) {
     let width = predictor.model().structure.width();
-    while let Some(mut jobs) = queue.take(width) {
+    while let Some(mut jobs) = queue.take(|first| batch_of(first, width)) {
         jobs.retain(|job| !job.reply.is_closed()); // clients that hung up need no answer
         let Some(first) = jobs.first_mut() else {
             continue;
@@ -287,7 +240,7 @@ mod tests {
 
     #[test]
     fn batches_are_of_one_kind_and_not_too_large() {
-        let queue = Queue::default();
+        let queue = Queue::new();
         let job = |question: &Question, rows: usize| {
             let (reply, receiver) = oneshot::channel();
             std::mem::forget(receiver);
@@ -319,10 +272,10 @@ mod tests {
         ];
         asked
             .iter()
-            .for_each(|(question, rows)| queue.lock().jobs.push_back(job(question, *rows)));
-        queue.lock().closed = true;
+            .for_each(|(question, rows)| assert!(queue.push(job(question, *rows), 8).is_ok()));
+        queue.close();
         let mut sizes = Vec::new();
-        while let Some(batch) = queue.take(4) {
+        while let Some(batch) = queue.take(|first| batch_of(first, 4)) {
             sizes.push(
                 batch
                     .iter()
