@@ -19,7 +19,8 @@ pub struct DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// The device, ready to be used; `usual` is the precision where none is given.
+    /// The device, ready to be used; `usual` is the precision where none is given. Kernels that have to be compiled are
+    /// compiled meanwhile, and who needs them waits.
     pub fn ready(&self, usual: Precision) -> Result<(Device, Precision)> {
         let device = match self.device.as_str() {
             "auto" => sumout::internals::first_usable().map_or(Device::Cpu, Device::Cuda),
@@ -44,7 +45,7 @@ impl DeviceChoice {
     }
 }
 
-/// Compiles the kernels of a GPU, or takes those that an earlier run has left in the user's cache.
+/// Takes the kernels of a GPU that an earlier run has left in the user's cache, or begins to compile them for it.
 #[cfg(feature = "cuda")]
 fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
     let name = sumout::internals::kernels_name(ordinal, precision)?;
@@ -55,13 +56,16 @@ fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
         sumout::internals::offer_kernels(&name, image);
         return Ok(());
     }
-    let image = sumout::internals::compile_kernels(ordinal, precision)?;
-    if path
-        .parent()
-        .is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
-    {
-        let _ = model_files::save(&path, &image); // a cache that cannot be written to costs seconds, no more
-    }
+    std::thread::spawn(move || {
+        // Who needs the kernels compiles them again, and says what is wrong with them.
+        let Ok(image) = sumout::internals::compile_kernels(ordinal, precision) else {
+            return;
+        };
+        let folder = path.parent();
+        if folder.is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
+            let _ = model_files::save(&path, &image); // a cache that cannot be written to costs seconds, no more
+        }
+    });
     Ok(())
 }
 

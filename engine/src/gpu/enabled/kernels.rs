@@ -262,8 +262,10 @@ pub(crate) fn name_of(ctx: &CudaContext, precision: Precision) -> Result<String>
     ))
 }
 
-/// Machine code of all kernels.
+/// Machine code of all kernels. Where another thread compiles already, this one waits for it.
 pub(crate) fn image_of(name: &str, precision: Precision) -> Result<Arc<Vec<u8>>> {
+    static COMPILING: Mutex<()> = Mutex::new(());
+    let _compiling = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(image) = kernels(name) {
         return Ok(image);
     }
