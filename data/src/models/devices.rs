@@ -4,7 +4,7 @@ use crate::error::Result;
 #[cfg(feature = "cuda")]
 use crate::models::model_files;
 #[cfg(feature = "cuda")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sumout::Model;
 use sumout::Predictor;
 use sumout::{Device, Precision};
@@ -56,17 +56,20 @@ fn keep_kernels(ordinal: usize, precision: Precision) -> Result<()> {
         sumout::internals::offer_kernels(&name, image);
         return Ok(());
     }
-    std::thread::spawn(move || {
-        // Who needs the kernels compiles them again, and says what is wrong with them.
-        let Ok(image) = sumout::internals::compile_kernels(ordinal, precision) else {
-            return;
-        };
-        let folder = path.parent();
-        if folder.is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
-            let _ = model_files::save(&path, &image); // a cache that cannot be written to costs seconds, no more
-        }
-    });
+    std::thread::spawn(move || compile_into(&path, ordinal, precision));
     Ok(())
+}
+
+/// Compiles kernels and keeps them in a file. If that fails, whoever needs them compiles them again, and says what is wrong.
+#[cfg(feature = "cuda")]
+fn compile_into(path: &Path, ordinal: usize, precision: Precision) {
+    let Ok(image) = sumout::internals::compile_kernels(ordinal, precision) else {
+        return;
+    };
+    let folder = path.parent();
+    if folder.is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
+        let _ = model_files::save(path, &image); // a cache that cannot be written to costs seconds, no more
+    }
 }
 
 #[cfg(not(feature = "cuda"))]

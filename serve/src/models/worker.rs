@@ -27,16 +27,35 @@ struct Job {
     reply: oneshot::Sender<Result<Answer, Problem>>,
 }
 
-/// Whether a question can be answered together with the first, as far as a batch goes.
-fn batch_of(first: &Job, width: usize) -> impl FnMut(&Job) -> bool + use<> {
-    let question = Some(first.question.clone()).filter(Question::is_shared);
-    let mut numbers = first.rows.len();
-    move |other| {
-        let more = numbers + other.rows.len();
-        let fits = question.as_ref() == Some(&other.question) && more <= BATCH * width;
-        numbers = if fits { more } else { numbers };
+/// What is answered together.
+struct Batch {
+    question: Option<Question>, // none where the first is answered alone
+    numbers: usize,
+    most: usize,
+}
+
+impl Batch {
+    fn new(first: &Job, width: usize) -> Self {
+        Self {
+            question: Some(first.question.clone()).filter(Question::is_shared),
+            numbers: first.rows.len(),
+            most: BATCH * width,
+        }
+    }
+
+    /// Takes another question, if it is the same and there is room.
+    fn takes(&mut self, other: &Job) -> bool {
+        let more = self.numbers + other.rows.len();
+        let fits = self.question.as_ref() == Some(&other.question) && more <= self.most;
+        self.numbers = if fits { more } else { self.numbers };
         fits
     }
+}
+
+/// Whether a question can be answered together with the first, as far as a batch goes.
+fn batch_of(first: &Job, width: usize) -> impl FnMut(&Job) -> bool + use<> {
+    let mut batch = Batch::new(first, width);
+    move |other| batch.takes(other)
 }
 
 /// A model and its thread, which ends when this is dropped and nothing waits any more.
