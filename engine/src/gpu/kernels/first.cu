@@ -214,7 +214,7 @@ __device__ __forceinline__ void multiply_child(const float* weights, const u32 (
 // Writes φ of a window, with scales and bounds. Bits of samples: `any`, something is observed; `far`, the guard takes it.
 // A block that is alone with the window does not share its largest number.
 template <int MF>
-__device__ __forceinline__ void store_window(const First& s, int p, int b0, int c0, const float (&prod)[MF][8][4], const double (&scale)[2 * MF], int any, int far, bool alone) {
+__device__ __forceinline__ void store_window(const First& s, int p, int b0, int c0, const float (&prod)[MF][8][4], const double (&scale)[2 * MF], float least, int any, int far, bool alone) {
     const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, rows = s.leaves.rows;
 #pragma unroll
     for (int r = 0; r < 2 * MF; r++) {
@@ -227,7 +227,7 @@ __device__ __forceinline__ void store_window(const First& s, int p, int b0, int 
         if (c0 > 0) continue;
         s.above.scale[row] = scale[r];
         float2 lost = make_float2(far >> r & 1 ? __int_as_float(0x7f800000) : 2.0f * TINY, 0.0f); // of sums and the product
-        add_mixed(lost, 4.0f * TINY, 0.0f, *s.by); // of leaves
+        add_mixed(lost, 4.0f * TINY, 0.0f, least); // of leaves
         s.above.lost[row] = lost;
     }
 }
@@ -250,6 +250,7 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
         copy_rows<COLUMNS / STEP, STEP, W_LINE>(weights[k] + c * W_LINE + q, w, depth, s.above.real - c0 - c, j >= 0 && q < depth);
     }
     copies_end();
+    const float least = *s.by;
     for (int k = warp; k < 4; k += WARPS) read_leaf(tables[k], s.leaves, s.child[4 * p + k]);
     copies_wait<0>();
     __syncthreads();
@@ -290,7 +291,7 @@ template <int MF, int AT, int WARPS> __device__ __forceinline__ void first_level
             }
             multiply_child<MF, AT>(weights[k], phi, seen, prod);
         }
-        store_window<MF>(s, p, b0, c0, prod, scale, any, far, c_tiles == 1);
+        store_window<MF>(s, p, b0, c0, prod, scale, least, any, far, c_tiles == 1);
     }
 }
 

@@ -148,18 +148,20 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
     double most = -__longlong_as_double(0x7ff0000000000000ll);
     bool seen = false;
     for (int t = 0; t < s.trees; t++) {
-        int top = s.tops[t].top[b];
+        const int top = s.tops[t].top[b];
+        const double scale = s.tops[t].scale[b];
         seen |= top >= 0;
-        most = fmax(most, top < 0 ? 0.0 : s.tops[t].scale[b] + exponent(top));
+        most = fmax(most, top < 0 ? 0.0 : scale + exponent(top));
     }
     float lost = s.trees > 1 ? TINY : 0.0f, relative = 0.0f, largest = 0.0f;
     for (int t = 0; t < s.trees; t++) {
         const Layer& layer = s.tops[t];
         const int top = layer.top[b];
-        const double scale = top < 0 ? 0.0 : layer.scale[b] + exponent(top);
+        const double below = layer.scale[b];
+        const float2 own = layer.lost[b]; // read at once with the others, also where it does not count
+        const double scale = top < 0 ? 0.0 : below + exponent(top);
         const float factor = s.trees == 1 ? 1.0f : (float)exp(scale - most);
         if (top >= 0) {
-            const float2 own = layer.lost[b];
             lost += lost_after(own.x, top) * factor;
             relative = fmaxf(relative, own.y);
         } else

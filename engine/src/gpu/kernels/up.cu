@@ -11,20 +11,26 @@ struct Mix {
     int rows;             // B, a multiple of 64
 };
 
-// Log-scale of one row of a window, and what underflow may have taken.
-__device__ __forceinline__ void add_scales(const Mix& s, int p, int b) {
+// Log-scale of one row of a window, and what underflow may have taken. All is read at once, also what will not count:
+// one read after another would be as long as the products.
+__device__ __forceinline__ void add_scales(const Mix& s, int4 four, int p, int b) {
     const float by = *s.by;
+    const int children[4] = {four.x, four.y, four.z, four.w};
+    int top[4];
+    double below[4];
+    float2 own[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const size_t row = (size_t)max(children[k], 0) * s.rows + b;
+        top[k] = s.below.top[row], below[k] = s.below.scale[row], own[k] = s.below.lost[row];
+    }
     double scale = 0.0;
     float2 lost = make_float2(2.0f * TINY, 0.0f); // of the product, and of sums over φ that was not divided yet
+#pragma unroll
     for (int k = 0; k < 4; k++) {
-        const int j = s.child[4 * p + k];
-        if (j < 0) continue;
-        const size_t row = (size_t)j * s.rows + b;
-        const int top = s.below.top[row];
-        if (top < 0) continue;
-        scale += s.below.scale[row] + exponent(top);
-        const float2 own = s.below.lost[row];
-        add_mixed(lost, lost_after(own.x, top), own.y, by);
+        if (children[k] < 0 || top[k] < 0) continue;
+        scale += below[k] + exponent(top[k]);
+        add_mixed(lost, lost_after(own[k].x, top[k]), own[k].y, by);
     }
     s.above.scale[(size_t)p * s.rows + b] = scale;
     s.above.lost[(size_t)p * s.rows + b] = lost;
@@ -113,7 +119,7 @@ template <class T> __device__ __forceinline__ void mix_up(const Mix& s) {
         const int top = j < 0 ? -1 : s.below.top[(size_t)j * s.rows + b0 + m + 8 * r + (threadIdx.x & 31) / 4];
         factor[r] = top < 0 ? -1.0f : inverse(top);
     }
-    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
+    if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, all_four, p, b0 + threadIdx.x);
     for (int step = 0; step < steps; step++) {
         copies_wait<T::STAGES - 2>();
         group_sync<T>(group);
@@ -220,6 +226,7 @@ template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int c0 = tile % c_tiles * T::BN, b0 = tile / c_tiles % b_tiles * T::BM, p = tile / c_tiles / b_tiles;
         const int* child = s.child + 4 * p;
+        if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, *(const int4*)child, p, b0 + threadIdx.x);
         float acc[T::MF][T::NF][4], prod[T::MF][T::NF][4];
 #pragma unroll
         for (int i = 0; i < T::MF; i++)
@@ -250,7 +257,6 @@ template <class T> __device__ __forceinline__ void score_tiles(const Mix& s) {
             const bool seen = (any >> r & 1) && (s.above.drop == 0 || s.above.drop[row] == 0);
             if (t == 0 && seen) atomicMax(s.above.top + row, __float_as_int(largest));
         }
-        if (c0 == 0 && threadIdx.x < T::BM) add_scales(s, p, b0 + threadIdx.x);
     }
 }
 
