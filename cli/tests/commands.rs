@@ -352,6 +352,29 @@ fn images_in_images_out() {
 }
 
 #[test]
+fn a_folder_of_images_in_a_folder_of_images_out() {
+    let folder = Folder::new();
+    let level = "[[image.levels]]\nwindow = [99, 99]\nchannels = 4\nsharing = \"own\"\n";
+    folder.write("plan.toml", &format!("[image]\ncomponents = 4\n{level}"));
+    folder.run("train plan.toml --data digits --steps 5 --batch 16 --out d.sumout");
+    let drawn = folder.run("sample d.sumout --count 3 --out drawn/");
+    assert_eq!(drawn.code, 0, "{}", drawn.stderr);
+    fs::rename(folder.path("drawn/000002.png"), folder.path("drawn/b.png")).unwrap();
+    let filled = folder.run("impute d.sumout --data drawn --out filled/");
+    assert_eq!(filled.code, 0, "{}", filled.stderr);
+    for name in ["000001.png", "b.png", "000003.png"] {
+        let read = |from: &str| fs::read(folder.path(&format!("{from}/{name}"))).unwrap();
+        assert_eq!(read("filled"), read("drawn"), "{name}: nothing was missing");
+    }
+    let same = folder.run("impute d.sumout --data drawn --out drawn/");
+    assert!(
+        same.code != 0 && same.stderr.contains("drawn"),
+        "{}",
+        same.stderr
+    );
+}
+
+#[test]
 fn bench_prints_a_line_for_each_job() {
     let folder = Folder::new();
     let fast = "--batch 4 --rounds 1 --steps 1 --digits-steps 1";
