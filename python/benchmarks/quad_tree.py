@@ -24,14 +24,18 @@ BATCH = 256
 SIDE = 28
 RATE = 0.01
 
-semiring.LOG_CLAMP_MIN = -math.inf  # cirkit 0.3.1 cuts log-likelihoods at −708; those of images start below
+semiring.LOG_CLAMP_MIN = (
+    -math.inf
+)  # cirkit 0.3.1 cuts log-likelihoods at −708; those of images start below
 
 
 def images(folder, name, device):
     """All images of an IDX file, a row each."""
     path = next(path for path in (folder / name, folder / f"{name}.gz") if path.exists())
     data = (gzip.open if path.suffix == ".gz" else open)(path, "rb").read()
-    return torch.tensor(np.frombuffer(data, np.uint8, offset=16).reshape(-1, SIDE * SIDE)).to(device)
+    return torch.tensor(np.frombuffer(data, np.uint8, offset=16).reshape(-1, SIDE * SIDE)).to(
+        device
+    )
 
 
 def quad_tree(units, device):
@@ -42,7 +46,11 @@ def quad_tree(units, device):
         sum_product_layer="cp", num_sum_units=units, num_classes=1, input_params={"probs": softmax},
         sum_weight_param=softmax,
     )  # fmt: skip
-    return PipelineContext(backend="torch", semiring="lse-sum", fold=True, optimize=True).compile(symbolic).to(device)
+    return (
+        PipelineContext(backend="torch", semiring="lse-sum", fold=True, optimize=True)
+        .compile(symbolic)
+        .to(device)
+    )
 
 
 @torch.no_grad()
@@ -84,9 +92,14 @@ def main():
         circuit = quad_tree(units, options.device)
         bits(circuit, test[:BATCH])
         weights = sum(weight.numel() for weight in circuit.parameters())
-        print(f"{units} units: {weights / 1e6:.1f} M weights, built in {time.time() - begun:.1f} s", flush=True)
+        print(
+            f"{units} units: {weights / 1e6:.1f} M weights, built in {time.time() - begun:.1f} s",
+            flush=True,
+        )
         seen, used = train(circuit, rows, options.seconds)
-        print(f"{units} units: {seen:,} images in {used:.1f} s, {seen / used:,.0f}/s, {bits(circuit, test):.3f} bits")
+        print(
+            f"{units} units: {seen:,} images in {used:.1f} s, {seen / used:,.0f}/s, {bits(circuit, test):.3f} bits"
+        )
 
 
 if __name__ == "__main__":
