@@ -49,7 +49,6 @@ pub struct Activations {
     pub(crate) layers: Vec<Vec<Buffers>>, // by tree, layer
     pub(crate) root: Root,
     pub(crate) samples: usize,
-    pub(crate) recomputed: usize,
     pub(crate) fetched: Fetched,
 }
 
@@ -137,16 +136,10 @@ impl Activations {
         Self::default()
     }
 
-    /// Samples of the last pass that were computed again because of underflow.
-    pub fn recomputed(&self) -> usize {
-        self.recomputed
-    }
-
     /// Takes the scores of a pass that a GPU has made, and φ of every layer if it was asked for.
     pub(crate) fn adopt(&mut self, s: &Structure, scores: GpuScores, phi: Vec<Vec<Vec<f32>>>) {
         let (k, k_padded) = (s.classes, padded(s.classes));
         self.samples = scores.underflow_bound.len();
-        self.recomputed = 0;
         self.root.psi.clear();
         self.root.psi.resize(self.samples * k_padded, 0.0);
         for (to, from) in self

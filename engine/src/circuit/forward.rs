@@ -44,7 +44,6 @@ impl Activations {
     ) {
         self.fetched = Fetched::default();
         self.samples = batch.rows;
-        self.recomputed = 0;
         self.root.by_class = s.class_rows == ClassRows::Identity;
         self.layers.resize_with(s.trees.len(), Vec::new);
         for (t, tree) in s.trees.iter().enumerate() {

@@ -71,7 +71,6 @@ impl Activations {
         for (b, scores) in samples.iter().zip(scores) {
             self.root.log_likelihood[b * s.classes..(b + 1) * s.classes].copy_from_slice(&scores);
         }
-        self.recomputed = samples.len();
     }
 
     /// Samples of which some class score may have lost too much to underflow.

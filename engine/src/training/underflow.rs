@@ -149,3 +149,61 @@ pub(crate) fn add_leaf_flows(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::{Kind, Structure};
+
+    const CLASSES: usize = 3;
+
+    /// Only rechecked samples lose their output gradients, and a wrong score of theirs does not matter.
+    #[test]
+    fn the_other_samples_keep_their_gradients() {
+        let table = Structure::table(&[Kind::Gaussian; 2])
+            .components(2)
+            .channels([2]);
+        let structure = table.classes(CLASSES).build().unwrap();
+        let model = Model::random(structure, 1.0, 5);
+        let batch = Batch::of_rows(2, &[0.5, -1.0, 2.0, 0.1, -0.3, 1.0, 0.7, 0.2]);
+        let given = Given {
+            model: &model,
+            batch: &batch,
+            labels: &[0, 1, 2, 0],
+            weights: &[1.0; 4],
+            dropped: &[Vec::new()],
+            target: Target::Objective(0.1),
+        };
+        let circuit = LogCircuit::new(&model.structure, &model.weights);
+        let score = |b| circuit.scores(&model.structure, &given.log_forward(&circuit, b));
+        let right: Vec<f64> = (0..4).flat_map(score).collect();
+        let mut wanted = Vec::new();
+        let loss_of = |scores: &[f64], gradients: &mut Vec<f32>| {
+            let (prior, target) = (&model.log_prior, given.target);
+            loss_and_gradients(
+                scores,
+                prior,
+                given.labels,
+                given.weights,
+                target,
+                gradients,
+            )
+        };
+        let loss = loss_of(&right, &mut wanted);
+        assert!(
+            wanted[..4 * CLASSES]
+                .iter()
+                .all(|&gradient| gradient != 0.0)
+        );
+        for b in 0..4 {
+            let (mut lost, mut gradients) = (right.clone(), wanted.clone());
+            lost[b * CLASSES..][..CLASSES].fill(f64::NEG_INFINITY);
+            let (again, flows) = recompute(&given, &[b], &lost, &mut gradients);
+            assert_eq!(again.discriminative, loss.discriminative);
+            assert_eq!((flows.len(), flows[0].0), (1, b));
+            let mut expected = wanted.clone();
+            expected[b * CLASSES..][..CLASSES].fill(0.0);
+            assert_eq!(gradients, expected, "sample {b}");
+        }
+    }
+}
