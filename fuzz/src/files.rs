@@ -216,6 +216,7 @@ pub fn png_seeds() -> Vec<Vec<u8>> {
         include_bytes!("../../data/tests/data/grey.png").to_vec(),
         include_bytes!("../../data/tests/data/grey16.png").to_vec(),
         include_bytes!("../../data/tests/data/palette.png").to_vec(),
+        include_bytes!("../../data/tests/data/palette_cut.png").to_vec(), // the decoder panicked
         include_bytes!("../../data/tests/data/rgb_holes.png").to_vec(),
     ]
 }

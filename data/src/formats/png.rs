@@ -46,6 +46,16 @@ pub fn read_image(path: &Path) -> Result<Image> {
         bytes: (1 << 20) + 8 * pixels as usize,
     });
     let mut reader = decoder.read_info().map_err(wrong)?;
+    // The decoder panics at a colour of less than three bytes.
+    if reader
+        .info()
+        .palette
+        .as_ref()
+        .is_some_and(|palette| palette.len() % 3 != 0)
+    {
+        let wrong = Error::damaged("its palette is not a number of whole colours");
+        return Err(wrong.in_file(&name));
+    }
     let too_large = || Error::damaged("the image is too large").in_file(&name);
     let size = reader.output_buffer_size().ok_or_else(too_large)?;
     let mut bytes = vec![0; size];
@@ -383,6 +393,13 @@ pub(crate) mod tests {
             bad(&|bytes| bytes.truncate(50)),
             "~/a.png: damaged: unexpected end of file"
         );
+    }
+
+    #[test]
+    fn a_palette_that_ends_inside_a_colour() {
+        let path = data("palette_cut.png");
+        let error = read_image(path.as_ref()).err().unwrap().to_string();
+        assert!(error.contains("palette"), "{error}");
     }
 
     #[test]
