@@ -35,6 +35,8 @@ fn main() -> Result<()> {
     );
     let (package, files, names) = (&given[0], &given[1..end], &given[end + 1..]);
     let sources = read(files)?;
+    let library = Path::new(package).join("src/lib.rs");
+    let library_text = fs::read_to_string(&library)?;
     let mutants = compiled(package, &sources, names)?;
     let built = build(package, names)?;
     for test in &built {
@@ -54,6 +56,7 @@ fn main() -> Result<()> {
     for (path, text) in &sources {
         fs::write(path, text)?;
     }
+    fs::write(library, library_text)?;
     Ok(())
 }
 
