@@ -106,7 +106,6 @@ pub(crate) struct RootArgs {
     pub doubtful: u64,
     pub seeds: u64,
     pub doubt: u64,
-    pub least: u64,
     pub beta: f64,
     pub columns: i32,
     pub classes: i32,
@@ -116,7 +115,6 @@ pub(crate) struct RootArgs {
     pub samples: i32,
     pub down: i32,
     pub likelihood: i32,
-    pub matrices: i32,
 }
 
 #[repr(C)]
@@ -160,15 +158,11 @@ pub(crate) struct FillArgs {
     pub tops: u64,
     pub dropping: u64,
     pub smooth: u64,
-    pub least: u64,
-    pub by: u64,
-    pub levels: u64,
     pub top_count: u64,
     pub seed: u64,
     pub drop: f64,
     pub rotate: f64,
     pub stretch: f64,
-    pub level_count: i32,
     pub width: i32,
     pub frame_len: i32,
     pub samples: i32,
@@ -197,7 +191,7 @@ pub(crate) struct RowsArgs {
     pub wide: i32,
     pub parts: i32,
     pub before: i32,
-    pub height: i32,
+    pub padding: i32,
 }
 
 #[repr(C)]
@@ -234,5 +228,9 @@ pub(crate) struct FinishArgs {
     pub cost: u64,
     pub sums: u64,
     pub clock: u64,
+    pub least: u64,
+    pub by: u64,
+    pub levels: u64,
     pub samples: i32,
+    pub padding: i32,
 }

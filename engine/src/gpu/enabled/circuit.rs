@@ -8,9 +8,9 @@ use crate::gpu::enabled::layout::{
     Kept, Place, Places, TreeBuffers, TreeBuilder, families, fits_one_kernel, padded_channels,
     padded_rows,
 };
-use crate::layers::simplex::Simplex;
 use crate::layers::weights::{Prepared, Weights};
 use crate::structure::{ClassRows, Structure};
+use std::iter;
 
 /// A model on a GPU, with buffers for a batch.
 pub(crate) struct Circuit {
@@ -20,9 +20,9 @@ pub(crate) struct Circuit {
     pub trees: Vec<TreeBuffers>,
     pub weights: Buffer<f32>,         // all matrices, see `Places`
     pub rounded: Option<Buffer<f32>>, // the same with the bits that tensor cores read
-    pub least: Buffer<f32>,           // by matrix: its least number
+    pub least: Buffer<f32>,           // by row of all matrices: its least number
     pub level_by: Buffer<f32>,        // by level, tree after tree: 4 / the least of its matrices
-    pub level_matrices: Buffer<i32>,  // by level: its first matrix, and the end
+    pub level_rows: Buffer<i32>,      // by level: its first row, and the end
     pub frame: Buffer<f32>,           // (B, D)
     pub tops: Buffer<i32>,            // of all layers
     pub top_layers: Buffer<LayerArgs>,
@@ -71,15 +71,15 @@ impl Circuit {
         let left: Vec<i32> = places.left.iter().map(|&left| left as i32).collect();
         let rounded = precision == Precision::Tf32;
         let level_places = places.levels.iter().flatten().chain([&places.classes]);
-        let level_matrices: Vec<i32> = level_places.map(|place| place.before as i32).collect();
+        let level_rows: Vec<i32> = level_places.map(|place| place.before as i32).collect();
         let (k, k_padded) = (s.classes, padded_channels(s.classes));
         let if_backward = |numbers: usize| if abilities.backward { numbers } else { 0 };
         let circuit = Self {
             weights: gpu.allocate(places.total)?,
             rounded: rounded.then(|| gpu.allocate(places.total)).transpose()?,
-            least: gpu.allocate(places.matrices)?,
-            level_by: gpu.allocate(level_matrices.len() - 1)?,
-            level_matrices: gpu.upload(&level_matrices)?,
+            least: gpu.allocate(places.rows)?,
+            level_by: gpu.allocate(level_rows.len() - 1)?,
+            level_rows: gpu.upload(&level_rows)?,
             frame: gpu.allocate(rows * s.frame_len())?,
             top_layers: gpu.allocate(s.trees.len() + 1)?,
             left: gpu.upload(&left)?,
@@ -113,10 +113,15 @@ impl Circuit {
         });
         self.gpu.send(self.weights, &all)?;
         let simplexes = prepared.levels.iter().flatten().chain([&prepared.classes]);
-        let least: Vec<f32> = simplexes.flat_map(Simplex::least_of_all).collect();
+        let places = self.places.levels.iter().flatten();
+        let mut least = Vec::with_capacity(self.places.rows); // of a row's matrix
+        for (simplex, place) in simplexes.zip(places.chain([&self.places.classes])) {
+            let rows = |number: f32| iter::repeat_n(number, place.rows);
+            least.extend(simplex.least_of_all().flat_map(rows));
+        }
         self.gpu.send(self.least, &least)?;
         let of_level = |place: &Place| {
-            let own = &least[place.before..][..place.matrices];
+            let own = &least[place.before..][..place.all_rows()];
             4.0 / own.iter().copied().fold(f32::INFINITY, f32::min)
         };
         let level_by: Vec<f32> = self.places.levels.iter().flatten().map(of_level).collect();

@@ -83,13 +83,18 @@ pub(crate) struct Place {
     pub matrices: usize,
     pub rows: usize,
     pub padded: usize,
-    /// Matrices of the levels before.
+    /// Rows of the levels before.
     pub before: usize,
 }
 
 impl Place {
     pub fn len(&self) -> usize {
-        self.matrices * self.rows * self.padded
+        self.all_rows() * self.padded
+    }
+
+    /// Rows of all its matrices.
+    pub fn all_rows(&self) -> usize {
+        self.matrices * self.rows
     }
 }
 
@@ -99,14 +104,14 @@ pub(crate) struct Places {
     pub classes: Place,
     pub left: Vec<usize>, // by tree: first column of the class rows
     pub total: usize,
-    pub matrices: usize,
+    pub rows: usize,
 }
 
 /// Where the next level will lie.
 #[derive(Default)]
 struct End {
     numbers: usize,
-    matrices: usize,
+    rows: usize,
 }
 
 impl End {
@@ -117,10 +122,10 @@ impl End {
             matrices,
             rows,
             padded,
-            before: self.matrices,
+            before: self.rows,
         };
         self.numbers += place.len();
-        self.matrices += matrices;
+        self.rows += place.all_rows();
         place
     }
 }
@@ -148,7 +153,7 @@ impl Places {
             classes,
             left,
             total: end.numbers,
-            matrices: end.matrices,
+            rows: end.rows,
         }
     }
 

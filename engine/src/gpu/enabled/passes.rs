@@ -173,7 +173,6 @@ impl Circuit {
             doubtful: 0,
             seeds: self.output_gradients.at,
             doubt: self.relative_bound.at,
-            least: 0,
             beta: 0.0,
             columns: place.padded as i32,
             classes: self.structure.classes as i32,
@@ -183,7 +182,6 @@ impl Circuit {
             samples: samples as i32,
             down: 0,
             likelihood: 0,
-            matrices: self.places.matrices as i32,
         }
     }
 

@@ -54,13 +54,10 @@ struct Fill {
     int* tops;             // of all layers, to be cleared
     const Dropping* dropping;
     const u8* smooth;      // (channels): whether turned images are interpolated; null where they stay as they are
-    const float* least;    // (matrices): their least numbers, as `update` left them
-    float* by;             // (levels): 4 / the least of their matrices
-    const int* levels;     // (levels + 1): their first matrices
     u64 top_count, seed;
     double drop; // probability of a hole
     double rotate, stretch;
-    int level_count, width, frame_len, samples, rows, shifts, droppings, varied;
+    int width, frame_len, samples, rows, shifts, droppings, varied;
     int image_height, image_width, channels;
 };
 
@@ -103,21 +100,9 @@ __device__ float turned(const Fill& s, const Turn& turn, size_t row, int i) {
     return sum;
 }
 
-// 4 / the least number of every level's matrices. A warp a level.
-__device__ __forceinline__ void gather_least(const Fill& s) {
-    const int t = threadIdx.x, warps = blockDim.x / 32;
-    for (int l = blockIdx.x * warps + t / 32; l < s.level_count; l += gridDim.x * warps) {
-        float least = __int_as_float(0x7f800000);
-        for (int m = s.levels[l] + t % 32; m < s.levels[l + 1]; m += 32) least = fminf(least, s.least[m]);
-        for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
-        if (t % 32 == 0) s.by[l] = 4.0f / least;
-    }
-}
-
 // A block a sample.
 extern "C" __global__ void fill(const __grid_constant__ Fill s) {
     const int b = blockIdx.x, t = threadIdx.x;
-    gather_least(s);
     for (u64 i = (u64)b * blockDim.x + t; i < s.top_count; i += (u64)gridDim.x * blockDim.x) s.tops[i] = -1;
     float* frame = s.frame + (size_t)b * s.frame_len;
     for (int i = t; i < s.frame_len; i += blockDim.x) frame[i] = __int_as_float(0x7fffffff);

@@ -24,16 +24,9 @@ struct Root {
     u8* doubtful;   // (B)
     const float* seeds; // (B, K): given, or null where they follow from the objective
     float* doubt;       // (B, K): the part of P(x|y) that underflow may have taken
-    float* least;       // (matrices): reset where new weights follow, or null
     double beta;
-    int columns, classes, wide, trees, rows, samples, down, likelihood, matrices;
+    int columns, classes, wide, trees, rows, samples, down, likelihood;
 };
-
-// Nothing reads the least numbers of W between the way up and `update`, which finds them again.
-__device__ __forceinline__ void reset_least(const Root& s) {
-    if (s.least == 0) return;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < s.matrices; i += gridDim.x * blockDim.x) s.least[i] = __int_as_float(0x7f800000);
-}
 
 __device__ double log_sum(const double* score, const double* prior, int classes, int lane) {
     double top = -__longlong_as_double(0x7ff0000000000000ll), sum = 0.0;
@@ -73,6 +66,13 @@ __device__ void objective(const Root& s, int b, const double* score, int lane, S
     s.cost[b] = cost;
 }
 
+// What a sample's class scores need of the tops of its trees.
+struct Tops {
+    double most;          // the largest of their scales
+    float lost, relative; // what underflow may have taken
+    bool seen;
+};
+
 #define CLASSES 10 // at once
 
 // ψ of classes from y0 on for sample b: Σ_a W[y,a] φ(a) over the tops of all trees. A warp.
@@ -92,9 +92,8 @@ __device__ __forceinline__ void class_sums(const Root& s, int b, int y0, float (
             value = make_float4(a < layer.real ? value.x * by : 0.0f, a + 1 < layer.real ? value.y * by : 0.0f,
                                 a + 2 < layer.real ? value.z * by : 0.0f, a + 3 < layer.real ? value.w * by : 0.0f);
 #pragma unroll
-            for (int y = 0; y < CLASSES; y++) {
-                if (y0 + y >= s.classes) continue;
-                const float4 row = *(const float4*)(w + (size_t)y * s.columns + a);
+            for (int y = 0; y < CLASSES; y++) { // the last class again where there are fewer: all loads without a condition
+                const float4 row = *(const float4*)(w + (size_t)min(y, s.classes - 1 - y0) * s.columns + a);
                 sum[y] += row.x * value.x + row.y * value.y + (row.z * value.z + row.w * value.w);
             }
         }
@@ -105,7 +104,7 @@ __device__ __forceinline__ void class_sums(const Root& s, int b, int y0, float (
 }
 
 // dψ of the classes of sample b; zero where it is to be computed again. A warp.
-__device__ __forceinline__ void class_gradients(const Root& s, int b, const double* score, const float* psi, const float* doubt, float* dpsi, float lost, float relative, float largest) {
+__device__ __forceinline__ void class_gradients(const Root& s, int b, const double* score, const float* psi, const float* doubt, float* dpsi, const Tops& tops, float largest) {
     const int lane = threadIdx.x & 31;
     double harm = 0.0;
     auto note = [&](int y, float seed) {
@@ -117,7 +116,7 @@ __device__ __forceinline__ void class_gradients(const Root& s, int b, const doub
     } else {
         objective(s, b, score, lane, note);
         for (int step = 16; step > 0; step /= 2) harm += __shfl_xor_sync(~0u, harm, step);
-        harm += (relative + __fdividef(lost, largest)) / s.samples; // of the seeds themselves
+        harm += (tops.relative + __fdividef(tops.lost, largest)) / s.samples; // of the seeds themselves
         const bool doubtful = !(harm <= 1e-3);
         if (lane == 0) s.doubtful[b] = doubtful;
         if (doubtful)
@@ -130,45 +129,68 @@ __device__ __forceinline__ void tops_down(const Root& s, int b, const float* dps
     const int lane = threadIdx.x & 31;
     for (int t = 0; t < s.trees; t++) {
         const Layer& layer = s.tops[t];
-        const float by = s.factor[(size_t)b * s.trees + t];
-        for (int a = lane; a < layer.wide; a += 32) {
-            float sum = 0.0f;
+        const float by = s.trees == 1 ? 1.0f : s.factor[(size_t)b * s.trees + t];
+        const float* w = s.weights + s.left[t];
+        for (int a = 4 * lane; a < layer.wide; a += 128) { // columns that only fill a row up have zero weights
+            float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 10
-            for (int y = 0; y < s.classes && a < layer.real; y++) sum += s.weights[(size_t)y * s.columns + s.left[t] + a] * dpsi[y];
-            layer.dphi[(size_t)b * layer.wide + a] = sum * by;
+            for (int y = 0; y < s.classes; y++) {
+                const float4 row = *(const float4*)(w + (size_t)y * s.columns + a);
+                const float d = dpsi[y];
+                sum = make_float4(sum.x + row.x * d, sum.y + row.y * d, sum.z + row.z * d, sum.w + row.w * d);
+            }
+            *(float4*)(layer.dphi + (size_t)b * layer.wide + a) = make_float4(sum.x * by, sum.y * by, sum.z * by, sum.w * by);
         }
     }
 }
 
-// Class scores; for training also the objective, dψ of the classes and dφ of the tops. A warp a sample.
-extern "C" __global__ void root(const __grid_constant__ Root s) {
-    reset_least(s);
-    const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    if (b >= s.rows) return;
-    double most = -__longlong_as_double(0x7ff0000000000000ll);
-    bool seen = false;
+// All is read at once, and nothing that is written is read again: products with W start before it has arrived. A warp.
+__device__ __forceinline__ Tops one_top(const Root& s, int b) {
+    const Layer& layer = s.tops[0];
+    const int top = layer.top[b];
+    const double scale = layer.scale[b];
+    const float2 lost = layer.lost[b];
+    if (top < 0) {
+        for (int a = threadIdx.x & 31; a < layer.real; a += 32) layer.phi[(size_t)b * layer.wide + a] = 1.0f;
+        return {0.0, 0.0f, 0.0f, false};
+    }
+    return {scale + exponent(top), lost_after(lost.x, top), lost.y, true};
+}
+
+// The same for several trees, each with its factor. A warp.
+__device__ __forceinline__ Tops several_tops(const Root& s, int b) {
+    const int lane = threadIdx.x & 31;
+    Tops tops = {-__longlong_as_double(0x7ff0000000000000ll), TINY, 0.0f, false};
     for (int t = 0; t < s.trees; t++) {
         const int top = s.tops[t].top[b];
         const double scale = s.tops[t].scale[b];
-        seen |= top >= 0;
-        most = fmax(most, top < 0 ? 0.0 : scale + exponent(top));
+        tops.seen |= top >= 0;
+        tops.most = fmax(tops.most, top < 0 ? 0.0 : scale + exponent(top));
     }
-    float lost = s.trees > 1 ? TINY : 0.0f, relative = 0.0f, largest = 0.0f;
     for (int t = 0; t < s.trees; t++) {
         const Layer& layer = s.tops[t];
         const int top = layer.top[b];
         const double below = layer.scale[b];
         const float2 own = layer.lost[b]; // read at once with the others, also where it does not count
-        const double scale = top < 0 ? 0.0 : below + exponent(top);
-        const float factor = s.trees == 1 ? 1.0f : (float)exp(scale - most);
+        const float factor = (float)exp((top < 0 ? 0.0 : below + exponent(top)) - tops.most);
         if (top >= 0) {
-            lost += lost_after(own.x, top) * factor;
-            relative = fmaxf(relative, own.y);
+            tops.lost += lost_after(own.x, top) * factor;
+            tops.relative = fmaxf(tops.relative, own.y);
         } else
             for (int a = lane; a < layer.real; a += 32) layer.phi[(size_t)b * layer.wide + a] = 1.0f;
         if (lane == 0) s.factor[(size_t)b * s.trees + t] = factor;
     }
     __syncwarp();
+    return tops;
+}
+
+// Class scores; for training also the objective, dψ of the classes and dφ of the tops. A warp a sample. Few blocks, so
+// that a thread has the registers to read many weights at once.
+extern "C" __global__ void __launch_bounds__(64, 8) root(const __grid_constant__ Root s) {
+    const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (b >= s.rows) return;
+    const Tops tops = s.trees == 1 ? one_top(s, b) : several_tops(s, b);
+    float largest = 0.0f;
     double* score = s.score + (size_t)b * s.classes;
     float *psi = s.psi + (size_t)b * s.wide, *doubt = s.doubt + (size_t)b * s.classes;
     for (int y0 = 0; y0 < s.classes; y0 += CLASSES) { // this many at once
@@ -176,24 +198,25 @@ extern "C" __global__ void root(const __grid_constant__ Root s) {
         class_sums(s, b, y0, sum);
         float own = 0.0f; // a logarithm for each lane, not one after another
 #pragma unroll
-        for (int y = 0; y < CLASSES; y++)
+        for (int y = 0; y < CLASSES; y++) {
             if (lane == y) own = sum[y];
+            largest = fmaxf(largest, sum[y]);
+        }
         if (lane < CLASSES && y0 + lane < s.classes) {
             psi[y0 + lane] = own;
-            doubt[y0 + lane] = relative + __fdividef(lost, own); // not finite where nothing is left
-            largest = fmaxf(largest, own);
-            score[y0 + lane] = seen ? log((double)own) + most : 0.0;
+            doubt[y0 + lane] = tops.relative + __fdividef(tops.lost, own); // not finite where nothing is left
+            score[y0 + lane] = tops.seen ? log((double)own) + tops.most : 0.0;
         }
     }
-    for (int step = 16; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, step));
-    if (lane == 0) s.lost[b] = lost + relative * largest;
+    if (lane == 0) s.lost[b] = tops.lost + tops.relative * largest;
     if (!s.down) return;
+    if (s.trees == 1 && lane == 0) s.factor[b] = 1.0f;
     __syncwarp();
     float* dpsi = s.dpsi + (size_t)b * s.wide;
     if (b >= s.samples) {
         for (int y = lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
     } else {
-        class_gradients(s, b, score, psi, doubt, dpsi, lost, relative, largest);
+        class_gradients(s, b, score, psi, doubt, dpsi, tops, largest);
         for (int y = s.classes + lane; y < s.wide; y += 32) dpsi[y] = 0.0f;
     }
     __syncwarp();
@@ -238,7 +261,6 @@ __device__ __forceinline__ void children_down(const Root& s, const Layer& parts,
 // The same where class rows are the identity: a class shares nothing with the others, so its product over the top's
 // children is taken alone, with a scale of its own (`class_root.rs`). tops[0] is the top, tops[1] has ψ of its children.
 extern "C" __global__ void class_root(const __grid_constant__ Root s) {
-    reset_least(s);
     const int lane = threadIdx.x & 31, b = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (b >= s.rows) return;
     const Layer &top = s.tops[0], &parts = s.tops[1];

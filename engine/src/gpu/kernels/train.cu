@@ -6,10 +6,10 @@ struct Rows {
     float* rounded;      // the same weights as `kept` has them, or null where that is no other
     const float* sums;   // (parts, rows, wide): dW
     const float* counts; // (blocks of the guard, all weights): flows of samples that were computed again
-    float* least;        // (matrices): their least number
+    float* least;        // (rows): their least number
     u64 stride;          // from part to part
     int rows, real, wide, parts;
-    int before, height;  // rows of the kinds before this one, and rows of a matrix
+    int before, padding; // rows of the kinds before this one
 };
 
 struct Update {
@@ -82,12 +82,23 @@ struct MovingRow {
         *(float4*)(first + a) = m;
         if (u.rule == 0) *(float4*)(second + a) = v;
         sum += total_of(w);
+        least = fminf(least, fminf(a < r.real ? w.x : least, a + 1 < r.real ? w.y : least));
+        least = fminf(least, fminf(a + 2 < r.real ? w.z : least, a + 3 < r.real ? w.w : least));
         return w;
     }
 
+    // What the row is multiplied by to sum to one; `least` becomes that of the row. Both sums over lanes go side by side.
+    __device__ __forceinline__ float to_simplex() {
+        for (int step = 16; step > 0; step /= 2) {
+            sum += __shfl_xor_sync(~0u, sum, step);
+            least = fminf(least, __shfl_xor_sync(~0u, least, step));
+        }
+        const float by = 1.0f / sum;
+        least *= by;
+        return by;
+    }
+
     __device__ __forceinline__ void store(int a, float4 w) {
-        least = fminf(least, fminf(a < r.real ? w.x : least, a + 1 < r.real ? w.y : least));
-        least = fminf(least, fminf(a + 2 < r.real ? w.z : least, a + 3 < r.real ? w.w : least));
         *(float4*)(weights + a) = w;
         if (r.rounded != 0) *(float4*)(r.rounded + start + a) = make_float4(kept(w.x), kept(w.y), kept(w.z), kept(w.w));
     }
@@ -114,7 +125,7 @@ struct MovingRow {
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
             if (4 * lane + 128 * k < r.wide) w[k] = move(4 * lane + 128 * k, w[k], count[k], m[k], v[k]);
-        const float by = 1.0f / warp_sum(sum);
+        const float by = to_simplex();
 #pragma unroll
         for (int k = 0; k < KEPT; k++)
             if (4 * lane + 128 * k < r.wide) store(4 * lane + 128 * k, times(w[k], by));
@@ -127,7 +138,7 @@ struct MovingRow {
             float4 w = *(const float4*)(weights + a);
             *(float4*)(weights + a) = move(a, w, flow(a, w), *(const float4*)(first + a), *(const float4*)(second + a));
         }
-        const float by = 1.0f / warp_sum(sum);
+        const float by = to_simplex();
         for (int a = 4 * lane; a < r.wide; a += 128) store(a, times(*(const float4*)(weights + a), by));
     }
 };
@@ -148,17 +159,33 @@ extern "C" __global__ void __launch_bounds__(256) update(const __grid_constant__
                      r.sums + start, r.counts + start, guarded, __int_as_float(0x7f800000), 0.0f, 0.0f};
     if (r.wide <= 128 * KEPT) own.move_short(lane);
     else own.move_long(lane);
-    float least = own.least;
-    for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
-    if (lane == 0) atomicMin((int*)r.least + row / r.height, __float_as_int(fmaxf(least, 0.0f)));
+    if (lane == 0) r.least[row] = own.least;
 }
 
 struct Finish {
     const Cost* cost;
     Cost* sums; // (slots)
     Clock* clock;
-    int samples;
+    const float* least; // (rows of all levels): their least numbers, as `update` left them
+    float* by;          // (levels): 4 / the least number of their matrices
+    const int* levels;  // (levels + 1): their first rows
+    int samples, padding;
 };
+
+// 4 / the least number of a level's matrices. A block.
+__device__ __forceinline__ void gather_least(const Finish& s, int level, float* parts) {
+    const int lane = threadIdx.x & 31;
+    float least = __int_as_float(0x7f800000);
+#pragma unroll 8
+    for (int row = s.levels[level] + threadIdx.x; row < s.levels[level + 1]; row += 1024) least = fminf(least, s.least[row]);
+    for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
+    if (lane == 0) parts[threadIdx.x / 32] = least;
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    least = parts[lane];
+    for (int step = 16; step > 0; step /= 2) least = fminf(least, __shfl_xor_sync(~0u, least, step));
+    if (lane == 0) s.by[level] = 4.0f / least;
+}
 
 __device__ __forceinline__ void add_cost(Cost& to, const Cost& other) {
     to.discriminative += other.discriminative;
@@ -169,9 +196,10 @@ __device__ __forceinline__ void add_cost(Cost& to, const Cost& other) {
     to.doubtful += other.doubtful;
 }
 
-// The step's loss, summed in one fixed order; then the next step.
+// The step's loss, summed in one fixed order; then the next step. Other blocks find the least weights meanwhile, a level each.
 extern "C" __global__ void __launch_bounds__(1024) finish(const __grid_constant__ Finish s) {
     __shared__ Cost parts[1024];
+    if (blockIdx.x > 0) return gather_least(s, blockIdx.x - 1, (float*)parts);
     Cost sum = {};
     for (int b = threadIdx.x; b < s.samples; b += 1024) add_cost(sum, s.cost[b]);
     parts[threadIdx.x] = sum;

@@ -133,10 +133,7 @@ impl GpuTraining {
             },
             gradients,
             moving: Buffer::none(),
-            moving_rows: moving
-                .iter()
-                .map(|all| all.place.matrices * all.place.rows)
-                .sum(),
+            moving_rows: moving.iter().map(|all| all.place.all_rows()).sum(),
             guard,
             leaves: Vec::new(),
             graphs: HashMap::new(),
@@ -154,7 +151,7 @@ impl GpuTraining {
         let (mut all, mut before) = (Vec::with_capacity(moving.len()), 0);
         for own in moving {
             all.push(self.rows_args(own, before));
-            before += own.place.matrices * own.place.rows;
+            before += own.place.all_rows();
         }
         self.moving = self.circuit.gpu.upload(&all)?;
         Ok(())
@@ -172,14 +169,14 @@ impl GpuTraining {
             rounded: circuit.rounded.map_or(0, at),
             sums: sums.at,
             counts: at(self.guard.counts),
-            least: circuit.least.part(place.before, place.matrices).at,
+            least: circuit.least.part(place.before, place.all_rows()).at,
             stride: place.len() as u64,
-            rows: (place.matrices * place.rows) as i32,
+            rows: place.all_rows() as i32,
             real: own.columns as i32,
             wide: place.padded as i32,
             parts: own.parts as i32,
             before: before as i32,
-            height: place.rows as i32,
+            padding: 0,
         }
     }
 

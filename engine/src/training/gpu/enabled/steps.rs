@@ -114,7 +114,6 @@ impl GpuTraining {
             cost: self.buffers.cost.at,
             doubtful: self.buffers.rechecked.at,
             seeds: 0,
-            least: circuit.least.at,
             beta: settings.generative,
             down: 1,
             likelihood: i32::from(settings.rule == Rule::Em),
@@ -138,9 +137,13 @@ impl GpuTraining {
             cost: self.buffers.cost.at,
             sums: self.buffers.costs.at,
             clock: self.buffers.clock.at,
+            least: circuit.least.at,
+            by: circuit.level_by.at,
+            levels: circuit.level_rows.at,
             samples: samples as i32,
+            padding: 0,
         };
-        gpu.launch(Kernel::Finish.on(1, 1024), &finish)
+        gpu.launch(Kernel::Finish.on(1 + circuit.level_by.len, 1024), &finish)
     }
 
     fn fill_args(&self, values: RowAddresses, samples: usize, rows: usize) -> FillArgs {
@@ -167,10 +170,6 @@ impl GpuTraining {
             tops: circuit.tops.at,
             dropping: self.dropping.at,
             smooth: self.smooth.at,
-            least: circuit.least.at,
-            by: circuit.level_by.at,
-            levels: circuit.level_matrices.at,
-            level_count: circuit.level_by.len as i32,
             top_count: circuit.tops.len as u64,
             seed: settings.seed,
             drop: settings.drop_inputs,
