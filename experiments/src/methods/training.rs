@@ -78,21 +78,22 @@ impl Training<'_> {
         Ok(Trainer::start(structure, scaling, settings, self.data()?)?)
     }
 
-    /// A table like the examples. For images it is a white one of the last class: presets only look
-    /// at the shape, the range and the number of classes. Sequences are scaled by what is in them.
+    /// The examples as a table: what a plan leaves open follows from their number, shape, range and classes. Sequences are
+    /// scaled by the first ones.
     fn sample(&self) -> Table {
-        const ROWS: usize = 2000;
+        const SEQUENCES: usize = 2000;
         let (shape, width) = (self.examples.shape, self.examples.width());
+        let rows = self.examples.labels.len();
         let is_sequence = self.model.contains_key("sequence");
-        let values = if is_sequence {
-            self.examples.range(0, ROWS).values
+        let rows = if is_sequence {
+            rows.min(SEQUENCES)
         } else {
-            vec![255.0; width]
+            rows
         };
         Table {
             layout: Layout::unnamed(width, Some(shape)),
-            labels: Some(vec![self.classes as i64 - 1; values.len() / width]),
-            values,
+            labels: Some(vec![self.classes as i64 - 1; rows]),
+            values: self.examples.range(0, rows).values,
         }
     }
 }
