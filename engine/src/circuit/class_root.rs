@@ -215,13 +215,13 @@ impl<'a> RootPass<'a> {
             top.is_some_and(|top| top.mask[chunk.word] >> b & 1 == 1)
         };
         let seen = self.rows[..self.s.trees.len()].iter().any(is_seen);
-        let UnderflowBound { absolute, relative } = tops.underflow_bound;
+        let bound = tops.underflow_bound;
         let mut largest = 0.0f32;
         for y in 0..k {
             let psi = chunk.psi[b * k_padded + y];
             largest = largest.max(psi);
             chunk.relative_bound[b * k + y] = if psi > 0.0 {
-                relative + absolute / psi
+                bound.relative + bound.absolute / psi
             } else {
                 f32::INFINITY
             };
@@ -231,7 +231,7 @@ impl<'a> RootPass<'a> {
                 0.0
             };
         }
-        chunk.underflow_bound[b] = absolute + relative * largest;
+        chunk.underflow_bound[b] = bound.of_number(largest);
     }
 
     /// The tops of all trees for one sample.

@@ -62,6 +62,11 @@ impl UnderflowBound {
         self // also where it is NaN
     }
 
+    /// What may be missing of a number of at most `largest`.
+    pub fn of_number(self, largest: f32) -> f32 {
+        self.absolute + self.relative * largest
+    }
+
     /// The bound of a product of factors that are at most one.
     #[inline(always)]
     pub(super) fn times(self, other: Self) -> Self {
@@ -152,5 +157,26 @@ mod tests {
         }
         assert_eq!(power_of_two(0.0), (0, 1.0));
         assert_eq!(power_of_two(1e-40), (0, 1.0));
+    }
+    #[test]
+    fn a_bound_is_the_sum_of_both_parts() {
+        let bound = UnderflowBound {
+            absolute: 1.0,
+            relative: 0.5,
+        };
+        assert_eq!(bound.of_number(4.0), 3.0);
+    }
+
+    #[test]
+    fn what_mixing_leaves_is_relative_where_it_is_nearly_nothing() {
+        let bound = UnderflowBound {
+            absolute: 1e-20,
+            relative: 1e-10,
+        };
+        let mixed = bound.mixed(1e-8);
+        assert_eq!(mixed.absolute, 0.0);
+        assert!((mixed.relative / 1.04e-10 - 1.0).abs() < 1e-6);
+        let kept = bound.mixed(1e-12);
+        assert_eq!((kept.absolute, kept.relative), (1e-20, 1e-10));
     }
 }
