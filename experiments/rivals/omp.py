@@ -19,7 +19,7 @@ ATOMS = 2 * FRAME
 PAIRS = FRAME // 4
 REST = 0.001
 TINY = 1e-12
-AT_ONCE = {"cpu": 64, "cuda": 512}  # frames
+AT_ONCE = {"cpu": 64, "cuda": 2048}  # frames
 REFRESH = 8  # rounds between two looks at which frames are done
 
 

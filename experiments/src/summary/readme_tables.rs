@@ -17,6 +17,7 @@ use crate::summary::paired_seeds;
 use crate::summary::paper::{self, Paper, PaperRow};
 use crate::summary::{few_labels, image_sets, speech};
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::ops::Range;
@@ -269,19 +270,27 @@ fn runs(records: &[Record]) -> String {
     let mut text =
         "| command | seeds | seconds per run, training + testing | machine |\n|---|---|---|---|\n"
             .to_owned();
-    for record in records.iter().filter(|record| !record.runs.is_empty()) {
-        let seeds = seeds(&record.runs);
-        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
-        let train = mean_seconds(&record.runs, |run| run.train_seconds);
-        let test = mean_seconds(&record.runs, |run| run.test_seconds);
-        let cells = [
-            seeds.join(" "),
-            format!("{train:.0} + {test:.0}"),
-            record.runs[0].machine.clone(),
-        ];
-        text += &markdown::row(&format!("`{}`", record.command), &cells);
+    for record in records {
+        for machine in machines(&record.runs) {
+            let on_it = |run: &&Run| run.machine == machine;
+            let runs: Vec<Run> = record.runs.iter().filter(on_it).cloned().collect();
+            let seeds: Vec<String> = seeds(&runs).iter().map(u64::to_string).collect();
+            let train = mean_seconds(&runs, |run| run.train_seconds);
+            let test = mean_seconds(&runs, |run| run.test_seconds);
+            let cells = [
+                seeds.join(" "),
+                format!("{train:.0} + {test:.0}"),
+                machine.to_owned(),
+            ];
+            text += &markdown::row(&format!("`{}`", record.command), &cells);
+        }
     }
     text
+}
+
+/// The machines of some runs, each once.
+fn machines(runs: &[Run]) -> BTreeSet<&str> {
+    runs.iter().map(|run| run.machine.as_str()).collect()
 }
 
 fn mean_seconds(runs: &[Run], seconds: fn(&Run) -> f64) -> f64 {
