@@ -119,7 +119,7 @@ PYTHON="$work/python/bin/python" WEB="$work/web/site" RUSTDOCFLAGS="-D warnings"
 # The paper's rivals, a few steps each.
 wait "$rivals_ready" || { cat "$work/rivals.log" >&2; exit 1; }
 scripts "$rivals/bin/python" experiments/rivals/test_holes.py
-for rival in lenet resnet nice gsn dpm spn norb speech few_labels; do
+for rival in lenet resnet nice gsn dpm mpdbm spn norb speech few_labels; do
   step "$rivals/bin/python" experiments/rivals/$rival.py --quick
 done
 
