@@ -11,15 +11,20 @@ log="$work/log"
 passed=0
 untested=""
 
+# Says what comes, and the minutes and seconds until now.
+say() {
+  printf '\n== %02d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"
+}
+
 step() {
-  printf '\n== %s\n' "$*"
+  say "$@"
   "$@"
   passed=$((passed + 1))
 }
 
 # Runs tests, shows them, and adds up what passed, of cargo or of pytest. The exit status is theirs (pipefail).
 tests() {
-  printf '\n== %s\n' "$*"
+  say "$@"
   "$@" 2>&1 | tee "$log"
   if grep -q 'NOT TESTED on a GPU' "$log"; then # they have said so, and do not count
     untested="; not tested: the GPU, of which there is none"
@@ -32,7 +37,7 @@ tests() {
 
 # Runs a script of tests and adds up the lines that say ok.
 scripts() {
-  printf '\n== %s\n' "$*"
+  say "$@"
   "$@" 2>&1 | tee "$log"
   passed=$((passed + $(grep -c '^ok ' "$log")))
 }
@@ -111,7 +116,7 @@ PATH="$work/build/bin:$PATH" step maturin build --quiet --release --zig --locked
 need java openjdk-17-jre-headless
 environment python
 PATH="$work/python/bin" step pip install --quiet --disable-pip-version-check "$(echo "$work"/wheels/sumout-*manylinux*.whl)[test,site]"
-tests "$work/python/bin/python" -m pytest --quiet --durations=8 -p no:cacheprovider python/tests
+tests "$work/python/bin/python" -m pytest --quiet --durations=25 -p no:cacheprovider python/tests
 
 # The site: the documentation of the crates without a warning, all notebooks, all links.
 PYTHON="$work/python/bin/python" WEB="$work/web/site" RUSTDOCFLAGS="-D warnings" step docs/build.sh "$work/site"
@@ -123,4 +128,5 @@ for rival in lenet resnet nice gsn dpm mpdbm spn norb speech few_labels; do
   step "$rivals/bin/python" experiments/rivals/$rival.py --quick
 done
 
+say "the end"
 printf '\n%d passed, 0 failed%s\n' "$passed" "$untested"
