@@ -56,6 +56,8 @@ pub enum Method {
     Nice,
     /// A diffusion model completes images for LeNet.
     Dpm,
+    /// A deep Boltzmann machine trained as a recurrent net.
+    Mpdbm,
     /// A sum-product network of cirkit.
     Spn,
     /// ConvNets of images of 32×32, in `rivals/norb.py`.
