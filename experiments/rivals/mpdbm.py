@@ -50,11 +50,12 @@ class Machine(nn.Module):
         self.of_hidden = nn.ParameterList([parameter(torch.full((n,), b)) for n, b in zip(layers, BIASES)])
 
     def forward(self, pixels, is_hidden, classes=None):
-        """Log odds of the pixels and scores of the classes; `classes` holds known ones, and rows of 0 where not."""
+        """Log odds of the pixels and scores of the classes; `classes` has a row of 0 where the class is not known."""
+        classes = pixels.new_zeros(len(pixels), CLASSES) if classes is None else classes
         (up, middle, top), (first_bias, second_bias) = self.weights, self.of_hidden
         seen = lambda scores: torch.where(is_hidden, scores.sigmoid(), pixels)
-        is_free = None if classes is None else classes.sum(1, keepdim=True) == 0
-        known = lambda scores: scores.softmax(1) if is_free is None else torch.where(is_free, scores.softmax(1), classes)
+        is_free = classes.sum(1, keepdim=True) == 0
+        known = lambda scores: torch.where(is_free, scores.softmax(1), classes)
         below = seen(self.of_pixels)
         first = (2 * below @ up + first_bias).sigmoid()  # nothing comes from above yet: the weights count twice
         second = (2 * first @ middle + second_bias).sigmoid()

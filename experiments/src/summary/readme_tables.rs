@@ -341,6 +341,20 @@ mod tests {
         );
     }
 
+    #[test]
+    fn seconds_of_two_machines_are_not_mixed() {
+        let mut record = record("some", vec!["clean".into()], &[80.0, 81.0, 82.0]);
+        record.runs[2].machine = "a card".into();
+        record.runs[2].train_seconds = 5.0;
+        let text = runs(&[record]);
+        assert!(
+            text.ends_with(
+                "| `run some` | 3 | 5 + 20 | a card |\n| `run some` | 1 2 | 100 + 20 | an abacus |\n"
+            ),
+            "{text}"
+        );
+    }
+
     /// From a folder with two results to a README.
     #[test]
     fn tables_come_from_the_files() {
