@@ -3,7 +3,9 @@
 //! `fuzz/libfuzzer` runs them under libFuzzer, which looks for bytes that reach new code. `fuzz/tests/mutated.rs` runs
 //! the same functions on stable Rust, on seeds that [`mutate`] changes at random.
 
-pub mod files;
+mod files;
+pub mod tables;
+pub mod binary;
 pub mod models;
 pub mod plan;
 #[cfg(feature = "service")]
@@ -27,16 +29,17 @@ pub struct Target {
 pub fn targets() -> Vec<Target> {
     let file = |name, run, seeds| target(name, run, seeds, 3000);
     vec![
-        file("csv", files::csv, files::csv_seeds),
-        file("json_lines", files::json_lines, files::json_lines_seeds),
-        file("npy", files::npy, files::npy_seeds),
-        file("npz", files::npz, files::npz_seeds),
-        file("png", files::png, files::png_seeds),
-        file("idx", files::idx, files::idx_seeds),
-        file("norb", files::norb, files::norb_seeds),
-        file("sound", files::sound, files::sound_seeds),
+        file("csv", tables::csv, tables::csv_seeds),
+        file("json_lines", tables::json_lines, tables::json_lines_seeds),
+        file("npy", binary::npy, binary::npy_seeds),
+        file("npz", binary::npz, binary::npz_seeds),
+        file("png", binary::png, binary::png_seeds),
+        file("idx", binary::idx, binary::idx_seeds),
+        file("norb", binary::norb, binary::norb_seeds),
+        file("beside", binary::beside, binary::beside_seeds),
+        file("sound", binary::sound, binary::sound_seeds),
         #[cfg(feature = "parquet")]
-        file("parquet", files::parquet, files::parquet_seeds),
+        file("parquet", tables::parquet, tables::parquet_seeds),
         target("model_file", models::model_file, models::model_seeds, 3000),
         target(
             "checkpoint",

@@ -4,6 +4,7 @@
 //! then the data.
 
 use std::ops::ControlFlow;
+use sumout::internals::Factors;
 use sumout::recipes::{Fit, FitProgress, Fitting, Rounds};
 use sumout::structure::{Kind, Structure};
 use sumout::training::{Checkpoint, Data};
@@ -90,12 +91,30 @@ pub fn model_file(bytes: &[u8]) {
     }
 }
 
-/// A small model as it is, in half precision, and as text.
+/// Two numbers that depend on each other.
+fn correlated() -> Model {
+    let table = Structure::table(&[Kind::Gaussian; 2]).groups([vec![0, 1]]);
+    let structure = table.components(2).channels([2]).classes(2).build();
+    let mut model = Model::random(structure.expect("a structure"), 1.0, 1);
+    let loadings = vec![0.5, -1.0, 2.0, 0.0];
+    let family = &mut model.weights.trees[0].families[0];
+    family.factors = Some(Factors { rank: 1, loadings });
+    model
+}
+
+/// A small model as it is, in half precision, and as text; one with factors.
 pub fn model_seeds() -> Vec<Vec<u8>> {
     let model = pets();
     let file = model.to_bytes().expect("bytes");
     let small = model.to_small_bytes().expect("bytes");
-    vec![as_text(&file), as_text(&small), file]
+    let factors = correlated().to_bytes().expect("bytes");
+    vec![
+        as_text(&file),
+        as_text(&small),
+        as_text(&factors),
+        file,
+        factors,
+    ]
 }
 
 /// The rows and labels that checkpoints of the seeds are of.

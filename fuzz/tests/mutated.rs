@@ -53,6 +53,7 @@ fuzzed!(
     png,
     idx,
     norb,
+    beside,
     sound,
     #[cfg(feature = "parquet")]
     parquet,

@@ -3,7 +3,6 @@
 use anyhow::{Context, Result};
 use quote::quote;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
@@ -64,33 +63,47 @@ pub fn file(path: &Path, text: &str, first: usize, refused: &[String]) -> Result
     })
 }
 
-/// Adds what reads the environment to a library.
-pub fn add_switch(library: &Path) -> Result<()> {
-    const SWITCH: &str = r#"
+/// What reads the environment, for the end of a library. `MUTANT` has a number; instead, `MUTANT_REACHED` has the name of
+/// a file to which the numbers that were asked for are written at the end.
+pub const SWITCH: &str = r#"
 #[doc(hidden)]
 #[allow(missing_docs, unsafe_code)]
 pub mod mutant {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+    const RECORD: usize = usize::MAX;
     static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+    static REACHED: [AtomicBool; 1 << 16] = [const { AtomicBool::new(false) }; 1 << 16];
     #[used]
     #[unsafe(link_section = ".init_array")]
-    static INIT: extern "C" fn() = init;
-    extern "C" fn init() {
+    static BEGIN: extern "C" fn() = begin;
+    #[used]
+    #[unsafe(link_section = ".fini_array")]
+    static END: extern "C" fn() = end;
+    extern "C" fn begin() {
         let id = std::env::var("MUTANT").ok().and_then(|id| id.parse().ok());
-        ACTIVE.store(id.unwrap_or(0), Ordering::Relaxed);
+        let record = std::env::var_os("MUTANT_REACHED").map(|_| RECORD);
+        ACTIVE.store(record.or(id).unwrap_or(0), Relaxed);
+    }
+    extern "C" fn end() {
+        if let Some(path) = std::env::var_os("MUTANT_REACHED") {
+            let reached = |id: &usize| REACHED[*id].load(Relaxed);
+            let ids: Vec<String> = (0..REACHED.len()).filter(reached).map(|id| id.to_string()).collect();
+            std::fs::write(path, ids.join("\n")).unwrap();
+        }
     }
     #[inline(always)]
     pub fn is(id: usize) -> bool {
-        ACTIVE.load(Ordering::Relaxed) == id
+        let active = ACTIVE.load(Relaxed);
+        active == id || active == RECORD && record(id)
+    }
+    #[cold]
+    #[inline(never)]
+    fn record(id: usize) -> bool {
+        REACHED[id].store(true, Relaxed);
+        false
     }
 }
 "#;
-    let text = fs::read_to_string(library)?;
-    if !text.contains("pub mod mutant") {
-        fs::write(library, text + SWITCH)?;
-    }
-    Ok(())
-}
 
 struct Switches<'a> {
     path: &'a Path,
@@ -197,12 +210,13 @@ fn has_let(expr: &Expr) -> bool {
     }
 }
 
-fn is_test(attributes: &[Attribute]) -> bool {
+/// What the program itself does not have, or not in every build.
+fn is_left_out(attributes: &[Attribute]) -> bool {
     let text = |attribute: &Attribute| quote!(#attribute).to_string().replace(' ', "");
     attributes
         .iter()
         .map(text)
-        .any(|text| text.contains("cfg(test)") || text.contains("#[test]"))
+        .any(|text| text.contains("#[cfg(") || text.contains("#[test]"))
 }
 
 impl VisitMut for Switches<'_> {
@@ -236,7 +250,7 @@ impl VisitMut for Switches<'_> {
     }
 
     fn visit_item_fn_mut(&mut self, item: &mut ItemFn) {
-        if is_test(&item.attrs) || item.sig.constness.is_some() {
+        if is_left_out(&item.attrs) || item.sig.constness.is_some() {
             return;
         }
         visit_mut::visit_item_fn_mut(self, item);
@@ -244,7 +258,7 @@ impl VisitMut for Switches<'_> {
     }
 
     fn visit_impl_item_fn_mut(&mut self, item: &mut ImplItemFn) {
-        if is_test(&item.attrs) || item.sig.constness.is_some() {
+        if is_left_out(&item.attrs) || item.sig.constness.is_some() {
             return;
         }
         visit_mut::visit_impl_item_fn_mut(self, item);
@@ -252,7 +266,7 @@ impl VisitMut for Switches<'_> {
     }
 
     fn visit_item_mod_mut(&mut self, item: &mut ItemMod) {
-        if !is_test(&item.attrs) {
+        if !is_left_out(&item.attrs) {
             visit_mut::visit_item_mod_mut(self, item);
         }
     }

@@ -1,45 +1,119 @@
-//! Test programs: built once, run with each mutant.
+//! Test programs: built once, run with each mutant, one test function at a time.
 
+use crate::rewrite::Mutant;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Memory that a test may ask for, in KiB: a mutant may ask for any.
+const MEMORY: usize = 8 << 20;
+/// A test is late after ten times its usual time on the processor and this; a busy machine makes none late.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// What Linux ends a program with that was longer on the processor than it may be.
+const SIGXCPU: i32 = 24;
+
 /// A test program.
+pub struct Program {
+    name: String,
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+/// A test function, run alone.
 pub struct Test {
     pub name: String,
-    program: PathBuf,
+    command: [String; 2], // its program and its name there
     folder: PathBuf,
-    pub usual: Duration, // without a mutant
+    usual: Duration, // without a mutant
+    reached: BTreeSet<usize>,
+}
+
+/// How a test ended.
+pub enum Outcome {
+    Passed,
+    Failed,
+    Late,
+}
+
+/// Every test function of at most this many seconds, with its time and the mutants that it reaches, the quickest first.
+pub fn measured(programs: &[Program], longest: f64) -> Result<Vec<Test>> {
+    let mut tests = Vec::new();
+    for program in programs {
+        for function in program.functions()? {
+            tests.push(Test::measured(program, function)?);
+        }
+    }
+    let all = tests.len();
+    tests.retain(|test| test.usual.as_secs_f64() <= longest);
+    tests.sort_by_key(|test| test.usual);
+    let sum: Duration = tests.iter().map(|test| test.usual).sum();
+    println!("{} of {all} tests, {:.1} s", tests.len(), sum.as_secs_f64());
+    Ok(tests)
+}
+
+impl Program {
+    fn functions(&self) -> Result<Vec<String>> {
+        let list = ["--list", "--format", "terse"];
+        let out = Command::new(&self.path).args(list).output()?;
+        let text = String::from_utf8(out.stdout)?;
+        let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+        Ok(names.map(str::to_owned).collect())
+    }
 }
 
 impl Test {
-    /// Whether it fails with a mutant, or takes too long.
-    pub fn notices(&self, mutant: usize) -> bool {
-        let Ok(mut child) = self.command().env("MUTANT", mutant.to_string()).spawn() else {
-            return false;
+    fn measured(program: &Program, function: String) -> Result<Self> {
+        let mut test = Test {
+            name: format!("{}::{function}", program.name),
+            command: [program.path.display().to_string(), function],
+            folder: program.folder.clone(),
+            usual: Duration::ZERO,
+            reached: BTreeSet::new(),
         };
+        let reached = std::env::temp_dir().join(format!("sumout-mutants-{}", std::process::id()));
         let begun = Instant::now();
-        loop {
-            if let Ok(Some(status)) = child.try_wait() {
-                return !status.success();
-            }
-            if begun.elapsed() > 10 * self.usual + Duration::from_secs(20) {
-                child.kill().ok();
-                child.wait().ok();
-                return true;
-            }
-            sleep(Duration::from_millis(20));
-        }
+        let status = test
+            .run_with("MUTANT_REACHED", &reached.display().to_string())
+            .status()?;
+        ensure!(status.success(), "{} fails without a mutant", test.name);
+        test.usual = begun.elapsed();
+        let ids = fs::read_to_string(&reached)?;
+        test.reached = ids.lines().map(str::parse).collect::<Result<_, _>>()?;
+        fs::remove_file(reached)?;
+        Ok(test)
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command
-            .args(["--test-threads", "1", "-q"])
-            .current_dir(&self.folder);
+    pub fn reaches(&self, mutant: &Mutant) -> bool {
+        self.reached.contains(&mutant.id)
+    }
+
+    /// Runs it with a mutant, until it has failed or is late.
+    pub fn run(&self, mutant: &Mutant) -> Result<Outcome> {
+        let status = self.run_with("MUTANT", &mutant.id.to_string()).status()?;
+        Ok(match status.signal() {
+            Some(SIGXCPU) => Outcome::Late,
+            _ if status.success() => Outcome::Passed,
+            _ => Outcome::Failed,
+        })
+    }
+
+    fn run_with(&self, variable: &str, value: &str) -> Command {
+        let mut command = Command::new("sh");
+        let seconds = (10 * self.usual + PATIENCE).as_secs();
+        let limits = match variable {
+            "MUTANT" => format!(
+                "ulimit -v {MEMORY}; ulimit -S -t {seconds}; timeout -s KILL {} ",
+                20 * seconds
+            ),
+            _ => String::new(),
+        };
+        let limited = limits + "\"$0\" --exact \"$1\"";
+        command.args(["-c", &limited]).args(&self.command);
+        command.current_dir(&self.folder).env(variable, value);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
@@ -64,11 +138,11 @@ fn cargo(package: &str, names: &[String]) -> Command {
     command
 }
 
-/// The test programs, each run once without a mutant.
-pub fn build(package: &str, names: &[String]) -> Result<Vec<Test>> {
+/// The test programs.
+pub fn build(package: &str, names: &[String]) -> Result<Vec<Program>> {
     let out = cargo(package, names).stderr(Stdio::null()).output()?;
     let text = String::from_utf8(out.stdout)?;
-    let folder = std::fs::canonicalize(package)?;
+    let folder = fs::canonicalize(package)?;
     let found = |name: &String| {
         let kind = if name == "lib" {
             "\"kind\":[\"lib\""
@@ -82,22 +156,13 @@ pub fn build(package: &str, names: &[String]) -> Result<Vec<Test>> {
             .lines()
             .filter(|line| line.contains("\"executable\":\""))
             .find(named);
-        let program =
+        let path =
             line.and_then(|line| Some(line.split_once("\"executable\":\"")?.1.split_once('"')?.0));
-        let program = program.with_context(|| format!("no test {name}"))?.into();
-        let mut test = Test {
+        Ok(Program {
             name: name.clone(),
-            program,
+            path: path.with_context(|| format!("no test {name}"))?.into(),
             folder: folder.clone(),
-            usual: Duration::ZERO,
-        };
-        let begun = Instant::now();
-        ensure!(
-            test.command().status()?.success(),
-            "{name} fails without a mutant"
-        );
-        test.usual = begun.elapsed();
-        Ok(test)
+        })
     };
     names.iter().map(found).collect()
 }
