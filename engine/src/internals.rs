@@ -11,7 +11,7 @@ pub use crate::circuit::underflow::UnderflowFallback;
 pub use crate::gpu::{Scoring, count, first_usable};
 #[cfg(feature = "cuda")]
 pub use crate::gpu::{compile_kernels, kernels_name, offer_kernels};
-pub use crate::layers::leaf::{Coordinate, values_of};
+pub use crate::layers::leaf::{Coordinate, Factors, values_of};
 pub use crate::layers::mixing::Mixing;
 pub use crate::layers::mixing_gradient::Scratch;
 pub use crate::layers::scaled_rows::TINY;

@@ -57,13 +57,14 @@ fn trees_and_clusters_stand_side_by_side() {
     let (values, labels) = table(200);
     let rows = Rows::new(&values, 3).unwrap();
     let model = small().run(rows, &labels).unwrap();
-    assert_eq!(model.structure.trees.len(), 3 + 1); // few rows: three trees and the clusters
+    assert_eq!(model.structure.trees.len(), 3 + 2); // few rows: three trees, and clusters without and with factors
     let notes = &model.about.training;
     assert_eq!(notes.get("rows"), Some(200));
     let (trees, finish): (Settings, Settings) =
         (notes.get("settings").unwrap(), notes.get("finish").unwrap());
     assert_eq!((trees.seed, trees.steps), (5, 24));
     assert_eq!((finish.seed, finish.steps), (8, 3));
+    assert!(notes.get::<usize>("factors") > Some(0));
     assert!(notes.has("clusters") && notes.get::<String>("program").is_some());
     let found = Predictor::new(model.clone())
         .unwrap()
@@ -125,9 +126,9 @@ fn a_fit_that_was_broken_off_goes_on_to_the_same_bits() {
         };
         fitting.run_with(report).unwrap();
     }
-    assert_eq!(fitting.steps(), 3 * 24 + 3);
+    assert_eq!(fitting.steps(), 24 + 3 * 24 + 3); // a trial, three trees, all together
     assert_eq!(steps, (1..=fitting.steps()).collect::<Vec<_>>());
-    assert_eq!(calls, 8);
+    assert_eq!(calls, 10);
     assert_eq!(fitting.into_model().unwrap(), whole);
     let mut again = small().start(Data::new(rows, &labels)).unwrap();
     again.run_with(|_| ControlFlow::Break(())).unwrap();

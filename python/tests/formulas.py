@@ -3,6 +3,7 @@
 Slow, in float64 and log space.
 
 leaf      log φ⁰_i(d) = Σ_s log p(x_is | d)             a missing value drops out of the sum
+factors   log φ⁰_i(d) = log N(x_io; μ_o, Λ_o Λ_oᵀ + diag σ_o²) of the numbers, and the same sum of the categories
 mixing    ψ_j(c)      = Σ_a W_j[c,a] φ_j(a)
 product   φ_p(c)      = Π_{j child of p} ψ_j(c)
 classes   P(X|y)      = Σ_a W_top[y,a] φ(a)
@@ -35,13 +36,16 @@ def leaf_logs(tree, x, prefix, tensors):
     """log φ⁰ of every position, (N, M), of one row in the units of the model."""
     numbers, tables = 0, 0
     densities = []  # by family: a function for each coordinate
+    normals = []  # by family: mean and log σ of each coordinate that is a number
     for family in tree["families"]:
         of_family = []
+        normals.append({})
         for kind in family:
             if kind == "gaussian":
                 mean, log_sigma = (
                     tensors[f"{prefix}.leaves.{name}"][numbers] for name in ("mean", "log_sigma")
                 )
+                normals[-1][len(of_family)] = mean, log_sigma
                 of_family.append(
                     lambda x, m=mean, s=log_sigma: (
                         -0.5 * ((x - m) / np.exp(s)) ** 2 - s - 0.5 * np.log(2 * np.pi)
@@ -58,10 +62,31 @@ def leaf_logs(tree, x, prefix, tensors):
         densities.append(of_family)
     logs = np.zeros((len(tree["positions"]), tree["components"]))
     for i, position in enumerate(tree["positions"]):
-        for place, density in zip(position["inputs"], densities[position["family"]], strict=True):
-            if not np.isnan(x[place]):
-                logs[i] += density(x[place])
+        family, inputs = position["family"], position["inputs"]
+        loadings = tensors.get(f"{prefix}.leaves{family}.loadings")
+        seen = [s for s, place in enumerate(inputs) if not np.isnan(x[place])]
+        if loadings is not None:
+            together = [s for s in seen if s in normals[family]]
+            seen = [s for s in seen if s not in together]
+            numbers = x[[inputs[s] for s in together]]
+            logs[i] += log_normals(
+                numbers, [normals[family][s] for s in together], loadings[together]
+            )
+        for s in seen:
+            logs[i] += densities[family][s](x[inputs[s]])
     return logs
+
+
+def log_normals(x, normals, loadings):
+    """log N(x; μ, Λ Λᵀ + diag σ²) of every component, (M); 0 where there is no number."""
+    if len(x) == 0:
+        return 0.0
+    mean, log_sigma = np.transpose(normals, (1, 2, 0))  # (M, S) each
+    covariance = np.einsum("srm,trm->mst", loadings, loadings)
+    covariance += np.exp(2 * log_sigma)[:, :, None] * np.eye(len(x))
+    apart = np.linalg.solve(covariance, (x - mean)[:, :, None])[:, :, 0]
+    _, log_determinant = np.linalg.slogdet(2 * np.pi * covariance)
+    return -0.5 * (apart * (x - mean)).sum(axis=1) - 0.5 * log_determinant
 
 
 def bend(structure, tensors, row):

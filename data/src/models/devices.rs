@@ -38,6 +38,9 @@ impl DeviceChoice {
 
     /// A predictor on that device.
     pub fn predictor(&self, model: Model) -> Result<Predictor> {
+        if self.device == "auto" && model.has_factors() {
+            return Ok(Predictor::new(model)?); // no GPU can compute it
+        }
         let (device, precision) = self.ready(Precision::F32)?;
         let mut predictor = Predictor::new(model)?;
         predictor.use_device(device, precision)?;

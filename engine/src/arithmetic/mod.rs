@@ -1,4 +1,4 @@
-//! Arithmetic that knows no model: the choice of instructions, matrix products, elementary functions, the normal distribution, transposes, tasks on threads.
+//! Arithmetic that knows no model: the choice of instructions, matrix products, small triangles, elementary functions, the normal distribution, transposes, tasks on threads.
 //!
 //! Uses: `random` (in tests).
 
@@ -8,4 +8,5 @@ pub mod normal;
 pub mod matmul;
 pub mod tasks;
 pub mod transpose;
+pub(crate) mod triangle;
 pub mod amx;

@@ -326,3 +326,125 @@ fn scale_classes(scores: &[f64], relative_bound: &[f32], psi: &mut [f32]) -> f32
     let parts = parts.filter(|(psi, _)| **psi > 0.0);
     parts.map(|(psi, bound)| psi * bound).sum::<f32>() + TINY
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::mixing::Mixing;
+    use crate::model::Model;
+    use crate::structure::Kind;
+
+    #[test]
+    fn classes_are_divided_by_the_likeliest() {
+        let (scores, bounds) = ([-700.0, -702.0, -1400.0], [0.25, 0.5, f32::INFINITY]);
+        let mut psi = [f32::NAN; 4];
+        let bound = scale_classes(&scores, &bounds, &mut psi);
+        let second = (-2.0f64).exp() as f32;
+        assert_eq!(psi, [1.0, second, 0.0, 0.0]); // a class that is nothing bounds nothing
+        assert!((bound - (0.25 + 0.5 * second)).abs() < 1e-7, "{bound}");
+        assert_eq!(scale_classes(&scores, &[0.0; 3], &mut psi), TINY);
+    }
+
+    /// Where class rows are the identity, mantissas are those of the scores, for every sample.
+    #[test]
+    fn mantissas_of_classes_are_those_of_their_scores() {
+        let table = Structure::table(&[Kind::Gaussian; 3]).components(4);
+        let table = table.window(3).channels([3]).classes(3).build().unwrap();
+        let structure = table.with_identity_classes().unwrap();
+        let mut model = Model::random(structure, 2.0, 9);
+        // Weights next to nothing, so that what is lost is not known relative to ψ.
+        let logit = |j: usize, c: usize, a: usize| match (j + c + a) % 2 {
+            0 => 0.1 * a as f32,
+            _ => -70.0,
+        };
+        model.weights.trees[0].levels[0] = Mixing::from_logits(3, 3, 4, logit);
+        let values: Vec<f32> = (0..3 * 70).map(|i| (i as f32).sin()).collect();
+        let (batch, mut activations) = (Batch::of_rows(3, &values), Activations::new());
+        let prepared = Prepared::new(&model.weights);
+        activations.forward(&model.structure, &prepared, &batch, &[], Keep::Scores);
+        for (b, scores) in activations.log_likelihood().chunks(3).enumerate() {
+            let (psi, lost) = activations.class_mantissas(3, b);
+            let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            for (psi, score) in psi.iter().zip(scores) {
+                assert!(
+                    (f64::from(*psi) - (score - top).exp()).abs() < 1e-6,
+                    "row {b}"
+                );
+            }
+            assert!((TINY..1e-6).contains(&lost), "{lost}");
+            let mut alone = Activations::new();
+            let row = Batch::of_rows(3, batch.row(b));
+            alone.forward(&model.structure, &prepared, &row, &[], Keep::Scores);
+            assert_eq!(alone.class_mantissas(3, 0), (psi, lost), "row {b}");
+            let bounds = activations.class_underflow_bounds(3, b);
+            assert_eq!(alone.class_underflow_bounds(3, 0), bounds, "row {b}");
+            let below = &alone.layers[0][0];
+            for (y, &bound) in bounds.iter().enumerate() {
+                let of_child = |j: usize| {
+                    let UnderflowBound { absolute, relative } = below.underflow_bound[j];
+                    assert!(absolute > 0.0);
+                    relative + absolute / below.psi[j * padded(3) + y]
+                };
+                let sum: f32 = (0..3).map(of_child).sum();
+                assert!(
+                    sum > 0.0 && (bound / sum - 1.0).abs() < 1e-5,
+                    "{bound:e} {sum:e}"
+                );
+            }
+        }
+    }
+
+    /// At a root that mixes, what is lost is what the tops have lost, each by its share.
+    #[test]
+    fn the_root_loses_what_the_tops_have_lost() {
+        for trees in [1, 2] {
+            let groups = [vec![vec![0, 1], vec![2]], vec![vec![2, 1], vec![0]]];
+            let table = Structure::table(&[Kind::Gaussian; 3]).components(4);
+            let table = table.trees(groups[..trees].to_vec()).channels([3]);
+            let structure = table.classes(3).build().unwrap();
+            let mut model = Model::random(structure, 2.0, 9);
+            for (t, tree) in model.weights.trees.iter_mut().enumerate() {
+                let all = tree
+                    .families
+                    .iter_mut()
+                    .flat_map(|family| &mut family.coordinates);
+                all.for_each(|coordinate| {
+                    coordinate
+                        .free_mut()
+                        .into_iter()
+                        .for_each(|x| *x += t as f32)
+                });
+            }
+            let values: Vec<f32> = (0..3 * 20).map(|i| 3.0 * (i as f32).sin()).collect();
+            let (batch, mut activations) = (Batch::of_rows(3, &values), Activations::new());
+            let prepared = Prepared::new(&model.weights);
+            activations.forward(&model.structure, &prepared, &batch, &[], Keep::Scores);
+            for b in 0..batch.rows {
+                let tops = activations.layers.iter().map(|layers| &layers[1]);
+                let scale = tops
+                    .clone()
+                    .map(|top| top.log_scale[b])
+                    .fold(f64::MIN, f64::max);
+                let (mut absolute, mut relative) = (f64::from(TINY) * (trees - 1) as f64, 0.0f32);
+                for top in tops {
+                    let bound = top.underflow_bound[b];
+                    absolute += f64::from(bound.absolute) * (top.log_scale[b] - scale).exp();
+                    relative = relative.max(bound.relative);
+                }
+                let (psi, lost) = activations.class_mantissas(3, b);
+                let largest = psi.iter().copied().fold(0.0, f32::max);
+                let close = |ours: f32, exact: f64| {
+                    assert!(
+                        (f64::from(ours) / exact - 1.0).abs() < 1e-5,
+                        "{ours:e} {exact:e}"
+                    )
+                };
+                close(lost, absolute + f64::from(relative * largest));
+                let bounds = activations.class_underflow_bounds(3, b);
+                for (psi, &bound) in psi.iter().zip(bounds) {
+                    close(bound, f64::from(relative) + absolute / f64::from(*psi));
+                }
+            }
+        }
+    }
+}

@@ -377,3 +377,47 @@ fn lend<'a>(scratch: &'a mut Vec<f32>, group: &[Task<'_>], width: usize) -> Vec<
     fit(scratch, lengths.iter().sum());
     cut(scratch, lengths.into_iter())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+    use crate::structure::Kind;
+
+    /// Rows that tiles mix, if there are tiles, in groups of chunks and one chunk at a time.
+    #[test]
+    fn chunks_that_are_mixed_together_do_not_show() {
+        const WIDTH: usize = 16;
+        let table = Structure::table(&[Kind::Gaussian; WIDTH]).components(64);
+        let structure = table.channels([128]).classes(3).build().unwrap();
+        let model = Model::random(structure, 1.0, 5);
+        let prepared = Prepared::new(&model.weights);
+        let value = |i: usize| {
+            if i % 7 == 3 {
+                f32::NAN
+            } else {
+                (i as f32).sin()
+            }
+        };
+        let mut rows: Vec<f32> = (0..WIDTH * 300).map(value).collect();
+        rows[..WIDTH * 150]
+            .iter_mut()
+            .for_each(|x| *x = if x.is_nan() { 0.5 } else { *x });
+        let scores = |rows: &[f32], keep| {
+            let (batch, mut activations) = (Batch::of_rows(WIDTH, rows), Activations::new());
+            activations.forward(&model.structure, &prepared, &batch, &[], keep);
+            activations.log_likelihood().to_vec()
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(2)
+            .build()
+            .unwrap();
+        for keep in [Keep::Scores, Keep::Everything] {
+            let together = pool.install(|| scores(&rows, keep));
+            let alone = rows
+                .chunks(WIDTH * CHUNK)
+                .flat_map(|rows| scores(rows, keep));
+            assert_eq!(together, alone.collect::<Vec<_>>());
+        }
+    }
+}

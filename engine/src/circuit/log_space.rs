@@ -348,18 +348,11 @@ fn subtract_largest(logs: &mut [f64]) -> f64 {
 
 /// Adds the log-densities of one local structure to `to`, (M).
 fn leaf(table: &LeafTable, inputs: &[u32], frame: &[f32], join: Join, to: &mut [f64]) {
-    for (s, &input) in inputs
-        .iter()
-        .enumerate()
-        .filter(|(_, input)| **input != OUTSIDE)
-    {
-        let x = frame[input as usize];
-        match join {
-            _ if !x.is_nan() => table.add_observed(s, x, to),
-            Join::Max { columns } if columns[input as usize] != OUTSIDE => table.add_peak(s, to),
-            _ => {}
-        }
-    }
+    let is_maximised = |input: usize| match join {
+        Join::Sum => false,
+        Join::Max { columns } => columns[input] != OUTSIDE,
+    };
+    table.log_densities(inputs, frame, is_maximised, to);
 }
 
 /// Raises every log ψ to the largest of log W + log φ.

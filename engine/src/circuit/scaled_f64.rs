@@ -7,6 +7,7 @@
 use crate::arithmetic::instructions::arch;
 use crate::arithmetic::matmul::PANEL;
 use crate::layers::leaf::{Family, log_leaf};
+use crate::layers::leaf_table::LeafTable;
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::rows::batch::Batch;
@@ -37,7 +38,8 @@ struct NodeF64 {
 #[derive(Clone, Debug)]
 pub struct ScaledF64 {
     trees: Vec<Vec<MatricesF64>>,
-    classes: Vec<f64>, // (K, tops of all trees)
+    joint: Vec<Vec<Option<LeafTable>>>, // by tree, family: those with factors
+    classes: Vec<f64>,                  // (K, tops of all trees)
 }
 
 /// W of one level, (matrices, panels, A, [`PANEL`]); rows that fill a panel up are zero.
@@ -79,8 +81,11 @@ impl ScaledF64 {
             ClassRows::Identity => (0..s.classes).map(|a| f64::from(a == y)).collect(),
         };
         let levels = |tree: &TreeWeights| tree.levels.iter().map(MatricesF64::new).collect();
+        let table = |family: &Family| family.factors.as_ref().map(|_| LeafTable::new(family));
+        let joint = |tree: &TreeWeights| tree.families.iter().map(table).collect();
         Self {
             trees: weights.trees.iter().map(levels).collect(),
+            joint: weights.trees.iter().map(joint).collect(),
             classes: (0..s.classes).flat_map(row).collect(),
         }
     }
@@ -110,7 +115,7 @@ impl ScaledF64 {
         let frames: [&[f32]; ROWS] = std::array::from_fn(|r| batch.row(samples[r.min(last)]));
         let mut tops = Vec::with_capacity(s.trees.len());
         for (t, tree) in s.trees.iter().enumerate() {
-            let families = &weights.trees[t].families;
+            let families = (&weights.trees[t].families[..], &self.joint[t][..]);
             tops.push(forward_tree(tree, families, &self.trees[t], &frames));
         }
         let rows = 0..samples.len();
@@ -155,13 +160,14 @@ fn fill_matrix(mixing: &Mixing, matrix: usize, weights: &mut [f64]) {
 /// The top of one tree.
 fn forward_tree(
     tree: &Tree,
-    families: &[Family],
+    (families, joint): (&[Family], &[Option<LeafTable>]),
     levels: &[MatricesF64],
     frames: &[&[f32]; ROWS],
 ) -> NodeF64 {
     let leaf = |position: &Position| {
-        let family = &families[position.family as usize];
-        leaf(family, &position.inputs, frames)
+        let f = position.family as usize;
+        let logs = log_densities((&families[f], joint[f].as_ref()), &position.inputs, frames);
+        leaf(logs)
     };
     let mut below: Vec<NodeF64> = tree.positions.iter().map(leaf).collect();
     for (level, matrices) in tree.levels.iter().zip(levels) {
@@ -211,9 +217,27 @@ impl NodeF64 {
     }
 }
 
-fn leaf(family: &Family, inputs: &[u32], frames: &[&[f32]; ROWS]) -> NodeF64 {
-    let log = |d: usize| frames.map(|frame| log_leaf(family, inputs, frame, d));
-    let mut phi: Vec<Lane> = (0..family.components).map(log).collect();
+/// log p(x_o|d) of all components, (M).
+fn log_densities(
+    (family, joint): (&Family, Option<&LeafTable>),
+    inputs: &[u32],
+    frames: &[&[f32]; ROWS],
+) -> Vec<Lane> {
+    let m = family.components;
+    let Some(table) = joint else {
+        let log = |d: usize| frames.map(|frame| log_leaf(family, inputs, frame, d));
+        return (0..m).map(log).collect();
+    };
+    let mut logs = [(); ROWS].map(|()| vec![0.0; m]);
+    let rows = frames.iter().zip(&mut logs);
+    rows.for_each(|(frame, to)| table.log_densities(inputs, frame, |_| false, to));
+    (0..m)
+        .map(|d| std::array::from_fn(|r| logs[r][d]))
+        .collect()
+}
+
+/// φ of a leaf from its log-densities, (M).
+fn leaf(mut phi: Vec<Lane>) -> NodeF64 {
     let top: Lane = std::array::from_fn(|r| {
         phi.iter()
             .fold(f64::NEG_INFINITY, |top, log| top.max(log[r]))
@@ -248,4 +272,103 @@ fn mix_panel(panel: &[f64], phi: &[Lane]) -> [[f64; PANEL]; ROWS] {
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::structure::Kind;
+
+    /// A tree that is far less likely than the others loses as much less.
+    #[test]
+    fn trees_lose_by_their_share() {
+        let classes = vec![0.5, 0.5, 0.75, 0.25];
+        let wide = ScaledF64 {
+            trees: Vec::new(),
+            joint: Vec::new(),
+            classes,
+        };
+        let top = |log_scale, underflow_bound| NodeF64 {
+            phi: vec![[1.0; ROWS]],
+            log_scale: [log_scale; ROWS],
+            underflow_bound: [underflow_bound; ROWS],
+        };
+        let small = (-20.0f64).exp();
+        let scores = wide
+            .root(2, &[top(-5.0, 1e-12), top(-25.0, 1e-3)], 3)
+            .unwrap();
+        let exact = [0.5 + 0.5 * small, 0.75 + 0.25 * small].map(|sum| sum.ln() - 5.0);
+        let close = |(ours, exact): (&f64, &f64)| (ours - exact).abs() < 1e-12;
+        assert!(scores.iter().zip(&exact).all(close), "{scores:?} {exact:?}");
+        assert!(
+            wide.root(2, &[top(-5.0, 1e-3), top(-25.0, 1e-12)], 3)
+                .is_none()
+        );
+        assert!(
+            wide.root(2, &[top(-5.0, 1e-12), top(-5.0, 1e-8)], 3)
+                .is_none()
+        );
+        // Of one, of a half, and of next to nothing.
+        let share = |weight, bound| {
+            let classes = vec![1.0, weight];
+            let wide = ScaledF64 {
+                classes,
+                ..wide.clone()
+            };
+            wide.root(2, &[top(-5.0, bound)], 3).is_some()
+        };
+        assert!(share(1.0, 9e-10) && !share(1.0, 1.1e-9));
+        assert!(share(0.5, 4e-10) && !share(0.5, 6e-10));
+        assert!(share(1e-280, 0.0) && !share(1e-285, 0.0));
+    }
+
+    /// φ, scale and bound of a window, from the definitions.
+    #[test]
+    fn a_window_is_the_product_of_its_children() {
+        let table = Structure::table(&[Kind::Gaussian; 3])
+            .components(2)
+            .window(3);
+        let structure = table.channels([3]).build().unwrap();
+        let weights = Weights::random(&structure, 2.0, 4);
+        let (tree, own) = (&structure.trees[0], &weights.trees[0]);
+        let levels = [MatricesF64::new(&own.levels[0])];
+        let frame = [0.5f32, -2.0, 1.5];
+        let joint: Vec<_> = own.families.iter().map(|_| None).collect();
+        let families = (&own.families[..], &joint[..]);
+        let node = forward_tree(tree, families, &levels, &[&frame; ROWS]);
+        let (mut phi, mut log_scale, mut bound) = ([1.0f64; 3], 0.0, 0.0);
+        for (j, position) in tree.positions.iter().enumerate() {
+            let family = &own.families[position.family as usize];
+            let logs = [0, 1].map(|d| log_leaf(family, &position.inputs, &frame, d));
+            let matrix = tree.levels[0].weight_of[j] as usize;
+            let largest = logs[0].max(logs[1]);
+            for (c, phi) in phi.iter_mut().enumerate() {
+                let row = own.levels[0].log_row(matrix, c);
+                let both = row.iter().zip(&logs);
+                *phi *= both.map(|(w, log)| (w + log - largest).exp()).sum::<f64>();
+            }
+            let top = phi.iter().copied().fold(0.0, f64::max);
+            phi.iter_mut().for_each(|phi| *phi /= top);
+            log_scale += largest + top.ln();
+            bound = (bound + TINY + TINY) / top;
+        }
+        for r in 0..ROWS {
+            let close = |(c, exact): (usize, &f64)| (node.phi[c][r] - exact).abs() < 1e-12;
+            assert!(phi.iter().enumerate().all(close), "{phi:?}");
+            assert!((node.log_scale[r] - log_scale).abs() < 1e-12);
+            assert!((node.underflow_bound[r] / bound - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn classes_that_share_nothing_read_their_own_channel() {
+        let table = Structure::table(&[Kind::Gaussian; 2])
+            .components(2)
+            .window(2);
+        let table = table.channels([2]).classes(2).build().unwrap();
+        let structure = table.with_identity_classes().unwrap();
+        let weights = Weights::random(&structure, 1.0, 4);
+        let wide = ScaledF64::new(&structure, &weights);
+        assert_eq!(wide.classes, [1.0, 0.0, 0.0, 1.0]);
+    }
 }

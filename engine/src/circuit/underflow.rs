@@ -104,3 +104,28 @@ impl Activations {
         of_classes.sum::<f64>() + f64::from(likeliest) / self.samples as f64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harm_is_what_the_gradients_may_lose() {
+        let mut activations = Activations::new();
+        activations.samples = 2;
+        activations.root.relative_bound = vec![4e-4, 0.25, f32::INFINITY, 2e-3, 0.0, 0.0];
+        let gradients = [0.5, -0.001, 0.0, 0.25, 0.0, 0.0];
+        let harm = activations.gradient_harm(0, &gradients[..3]);
+        assert!((harm - (2e-4 + 2.5e-4 + 2e-4)).abs() < 1e-9, "{harm}");
+        let harm = activations.gradient_harm(1, &gradients[3..]);
+        assert!((harm - 5e-4).abs() < 1e-9, "{harm}");
+        assert!(activations.gradients_to_recheck(3, &gradients).is_empty());
+        activations.root.relative_bound[0] = 2e-3; // of the likeliest class too
+        assert_eq!(activations.gradients_to_recheck(3, &gradients), [0]);
+        activations.root.relative_bound[4] = f32::NAN;
+        assert_eq!(activations.gradients_to_recheck(3, &[0.5; 6]), [0, 1]);
+        assert_eq!(activations.scores_to_recheck(3), [0, 1]);
+        activations.root.relative_bound = vec![1e-6, 0.0, 0.0, 0.0, 0.0, 1.1e-6];
+        assert_eq!(activations.scores_to_recheck(3), [1]);
+    }
+}

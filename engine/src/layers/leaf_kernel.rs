@@ -6,6 +6,7 @@
 use crate::arithmetic::math::{argmax, exp};
 use crate::arithmetic::matmul::padded;
 use crate::layers::leaf::{Coordinate, Family, log_leaf, log_peak, log_tables};
+use crate::layers::leaf_table::LeafTable;
 use crate::layers::scaled_rows::UnderflowBound;
 use crate::rows::batch::{Batch, CHUNK, bits};
 use crate::structure::{OUTSIDE, Position};
@@ -22,6 +23,7 @@ pub struct LeafKernel {
     start: Vec<f32>, // 0, and −∞ where a component only fills the row up
     pub(crate) densities: Vec<KernelDensity>,
     normal: Option<NormalKernel>, // where all coordinates are
+    joint: Option<LeafTable>,     // where they depend on each other
 }
 
 /// Normal densities side by side, for rows of which everything is observed.
@@ -180,12 +182,14 @@ impl LeafKernel {
         let mut start = vec![f32::NEG_INFINITY; width];
         start[..components].fill(0.0);
         let densities = family.coordinates.iter().map(density).collect();
+        let has_factors = family.factors.is_some();
         Self {
             family: family.clone(),
             width,
             start,
             densities,
-            normal: NormalKernel::new(family, width),
+            normal: NormalKernel::new(family, width).filter(|_| !has_factors),
+            joint: has_factors.then(|| LeafTable::new(family)),
         }
     }
 
@@ -244,7 +248,11 @@ impl LeafKernel {
     /// The component under which a local structure is most likely; `row` is scratch of padded M.
     pub fn most_likely(&self, inputs: &[u32], frame: &[f32], row: &mut Vec<f32>) -> usize {
         row.resize(self.width, 0.0);
-        self.log_densities(pulp::Scalar::new(), inputs, frame, row);
+        if self.joint.is_some() {
+            self.in_f64(inputs, frame, row);
+        } else {
+            self.log_densities(pulp::Scalar::new(), inputs, frame, row);
+        }
         argmax(&row[..self.family.components])
     }
 
@@ -266,16 +274,20 @@ impl LeafKernel {
         if top >= OUTLIER {
             (Some(f64::from(top)), top)
         } else {
-            (self.outlier(inputs, frame, row), 0.0) // also if the top is NaN
+            (self.in_f64(inputs, frame, row), 0.0) // also if the top is NaN
         }
     }
 
-    /// Log-densities less the largest, in f64, for a row far from every component.
+    /// Log-densities less the largest, in f64: for a row far from every component, and where there are factors. The
+    /// largest, `None` where no component is finite.
     #[cold]
-    fn outlier(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
-        let log_prob: Vec<f64> = (0..self.family.components)
-            .map(|d| log_leaf(&self.family, inputs, frame, d))
-            .collect();
+    fn in_f64(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
+        let mut log_prob = vec![0.0; self.family.components];
+        match &self.joint {
+            Some(table) => table.log_densities(inputs, frame, |_| false, &mut log_prob),
+            None => (0..self.family.components)
+                .for_each(|d| log_prob[d] = log_leaf(&self.family, inputs, frame, d)),
+        }
         let top = log_prob.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         row.fill(f32::NEG_INFINITY);
         if !top.is_finite() {
@@ -349,10 +361,13 @@ impl WithSimd for LeafForward<'_> {
         for (row, bit) in bits(self.mask).enumerate() {
             let frame = self.batch.row(self.first_sample + bit);
             let phi = &mut self.phi[row * kernel.width..(row + 1) * kernel.width];
-            if done >> row & 1 == 0 {
+            if done >> row & 1 == 0 && kernel.joint.is_none() {
                 kernel.log_densities(simd, inputs, frame, phi);
             }
-            let (scale, top) = kernel.scale(simd, inputs, frame, phi);
+            let (scale, top) = match kernel.joint {
+                None => kernel.scale(simd, inputs, frame, phi),
+                Some(_) => (kernel.in_f64(inputs, frame, phi), 0.0),
+            };
             tops[row] = top;
             self.log_scale[row] = scale.unwrap_or(0.0);
             self.underflow_bound[row] = UnderflowBound::of_leaf(scale.is_some());
@@ -433,5 +448,67 @@ pub(crate) mod tests {
             }
             assert!(phi[2..].iter().all(|&m| m == 0.0));
         }
+    }
+
+    /// One more number than the quick way holds, one as many, and some that are missing.
+    #[test]
+    fn leaves_of_many_numbers() {
+        for (n, missing) in [(2, 3), (3, 1), (1, 0), (16, 20), (16, 5), (17, 20), (17, 5)] {
+            let mut family = Family::new(&vec![Kind::Gaussian; n], 2);
+            for (s, coordinate) in family.coordinates.iter_mut().enumerate() {
+                *coordinate = Coordinate::Gaussian {
+                    mean: vec![0.1 * s as f32, -0.2],
+                    log_sigma: vec![0.3, -0.1 * s as f32],
+                };
+            }
+            let inputs: Vec<u32> = (0..n as u32).collect();
+            let value = |s| {
+                if s == missing {
+                    f32::NAN
+                } else {
+                    (s as f32).cos()
+                }
+            };
+            let frame: Vec<f32> = (0..n).map(value).collect();
+            let mut row = vec![0.0; padded(2)];
+            let kernel = LeafKernel::new(&family);
+            kernel.most_likely(&inputs, &frame, &mut row);
+            for (d, &ours) in row[..2].iter().enumerate() {
+                let exact = log_leaf(&family, &inputs, &frame, d);
+                assert!(
+                    (f64::from(ours) - exact).abs() < 1e-4,
+                    "{n}: {ours} {exact}"
+                );
+            }
+        }
+    }
+
+    /// Where f32 has lost the distance between two components, f64 has it.
+    #[test]
+    fn an_outlier_knows_its_components_apart() {
+        let mut family = Family::new(&[Kind::Gaussian], 2);
+        family.coordinates[0] = Coordinate::Gaussian {
+            mean: vec![0.0, 1e-5],
+            log_sigma: vec![0.0; 2],
+        };
+        let batch = Batch::of_rows(1, &[1e5]);
+        let (mut phi, mut log_scale, mut bound) =
+            (vec![0.0; 16], [0.0], [UnderflowBound::default()]);
+        arch().dispatch(LeafForward {
+            kernel: &LeafKernel::new(&family),
+            position: &Position {
+                inputs: vec![0],
+                family: 0,
+            },
+            batch: &batch,
+            first_sample: 0,
+            mask: 1,
+            phi: &mut phi,
+            log_scale: &mut log_scale,
+            underflow_bound: &mut bound,
+        });
+        assert_eq!(phi[1], 1.0);
+        assert!((f64::from(phi[0]).ln() + 1.0).abs() < 1e-5, "{}", phi[0]);
+        assert!((log_scale[0] - log_leaf(&family, &[0], &[1e5], 1)).abs() < 1e-3);
     }
 }

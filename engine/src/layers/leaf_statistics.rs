@@ -8,7 +8,7 @@ use crate::structure::OUTSIDE;
 /// component d in a sample is its flow `φ(d)·dφ(d)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// For each coordinate. Gaussian: (Σ f, Σ f z, Σ f z²) with z = (x − μ)/σ, (3, M). Discrete: Σ f [x = v], (V, M).
+    /// For each coordinate; none where there are factors, which do not learn. Gaussian: (Σ f, Σ f z, Σ f z²) with z = (x − μ)/σ, (3, M). Discrete: Σ f [x = v], (V, M).
     pub sums: Vec<Vec<f64>>,
 }
 
@@ -19,8 +19,12 @@ impl Statistics {
             Coordinate::Gaussian { mean, .. } => vec![0.0; 3 * mean.len()],
             Coordinate::Discrete { logits } => vec![0.0; logits.len()],
         };
+        let learning = match family.factors {
+            None => &family.coordinates[..],
+            Some(_) => &[],
+        };
         Self {
-            sums: family.coordinates.iter().map(zeros).collect(),
+            sums: learning.iter().map(zeros).collect(),
         }
     }
 

@@ -1,15 +1,19 @@
 //! A leaf family in f64, for questions about one component at a time and for the circuit in log space.
 
 use crate::layers::leaf::{Coordinate, Family, log_peak, log_tables};
+use crate::layers::leaf_factors::{LeafFactors, Missing};
 use crate::random::Stream;
+use crate::structure::OUTSIDE;
 
 /// A leaf family in f64.
 #[derive(Clone, Debug)]
 pub struct LeafTable {
     /// M.
     pub components: usize,
-    /// S of them.
+    /// S of them; with factors, of what these leave.
     pub densities: Vec<Density>,
+    /// What makes normal coordinates depend on each other.
+    pub factors: Option<LeafFactors>,
 }
 
 /// One coordinate of a family, for all M components.
@@ -65,11 +69,35 @@ impl LeafTable {
         Self {
             components: m,
             densities: coordinates.map(|c| Density::new(c, m)).collect(),
+            factors: LeafFactors::new(family),
+        }
+    }
+
+    /// Adds the log-density of every component in a local structure of a row of the frame. What is missing is summed out,
+    /// or takes its most likely value where `is_maximised` says so of an input.
+    pub(crate) fn log_densities(
+        &self,
+        inputs: &[u32],
+        frame: &[f32],
+        is_maximised: impl Fn(usize) -> bool,
+        to: &mut [f64],
+    ) {
+        let inside = inputs.iter().enumerate();
+        for (s, &input) in inside.filter(|(_, input)| **input != OUTSIDE) {
+            let x = frame[input as usize];
+            if !x.is_nan() {
+                self.add_observed(s, x, to);
+            } else if is_maximised(input as usize) {
+                self.add_peak(s, to);
+            }
+        }
+        if let Some(factors) = &self.factors {
+            factors.add(inputs, frame, is_maximised, to);
         }
     }
 
     /// Adds `log p(x_s|d)` of every component.
-    pub(crate) fn add_observed(&self, s: usize, x: f32, to: &mut [f64]) {
+    fn add_observed(&self, s: usize, x: f32, to: &mut [f64]) {
         match &self.densities[s] {
             Density::Gaussian { mean, sigma, peak } => {
                 for d in 0..self.components {
@@ -85,12 +113,31 @@ impl LeafTable {
     }
 
     /// Adds `max_x log p(x_s|d)` of every component.
-    pub(crate) fn add_peak(&self, s: usize, to: &mut [f64]) {
+    fn add_peak(&self, s: usize, to: &mut [f64]) {
         let (Density::Gaussian { peak, .. } | Density::Discrete { peak, .. }) = &self.densities[s];
         to.iter_mut().zip(peak).for_each(|(to, peak)| *to += peak);
     }
 
-    /// The value where `p(x_s|d)` is largest; the first where several are.
+    /// The normal coordinates of component d that are missing in a row of the frame, given what is observed.
+    pub(crate) fn missing(&self, inputs: &[u32], frame: &[f32], d: usize) -> Vec<Missing> {
+        if let Some(factors) = &self.factors {
+            return factors.missing(inputs, frame, d);
+        }
+        let holes = inputs.iter().zip(&self.densities).enumerate();
+        let holes = holes.filter(|(_, (input, _))| frame[**input as usize].is_nan());
+        let missing = |(s, (_, density)): (usize, (&u32, &Density))| match density {
+            Density::Gaussian { mean, sigma, .. } => Some(Missing {
+                s,
+                mean: mean[d],
+                shared: Vec::new(),
+                own: sigma[d] * sigma[d],
+            }),
+            Density::Discrete { .. } => None,
+        };
+        holes.filter_map(missing).collect()
+    }
+
+    /// The value where `p(x_s|d)` is largest, where factors are zero; the first where several are.
     pub fn mode(&self, s: usize, d: usize) -> f64 {
         match &self.densities[s] {
             Density::Gaussian { mean, .. } => mean[d],
@@ -101,7 +148,7 @@ impl LeafTable {
         }
     }
 
-    /// A sample from `p(x_s|d)`.
+    /// A sample from `p(x_s|d)`, where factors are zero.
     pub fn sample(&self, s: usize, d: usize, stream: &mut Stream) -> f64 {
         match &self.densities[s] {
             Density::Gaussian { mean, sigma, .. } => mean[d] + sigma[d] * stream.normal(),
@@ -109,5 +156,20 @@ impl LeafTable {
                 stream.pick(prob.iter().skip(d).step_by(self.components).copied()) as f64
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::leaf_kernel::tests::mixed;
+    use crate::random::Purpose;
+
+    #[test]
+    fn samples_are_the_mean_and_as_many_deviations() {
+        let stream = || Stream::new(7, Purpose::Sampling, 0, 0);
+        let expected = f64::from(-1.0f32) + f64::from(0.2f32).exp() * stream().normal();
+        let ours = LeafTable::new(&mixed().0).sample(0, 1, &mut stream());
+        assert!((ours - expected).abs() < 1e-12, "{ours} {expected}");
     }
 }

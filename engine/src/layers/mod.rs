@@ -6,6 +6,7 @@
 pub mod scaled_rows;
 pub mod product;
 pub mod leaf;
+pub mod leaf_factors;
 pub mod leaf_table;
 pub mod leaf_kernel;
 pub mod leaf_statistics;

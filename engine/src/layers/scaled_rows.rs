@@ -179,4 +179,26 @@ mod tests {
         let kept = bound.mixed(1e-12);
         assert_eq!((kept.absolute, kept.relative), (1e-20, 1e-10));
     }
+
+    #[test]
+    fn a_product_has_what_its_factors_lost() {
+        let bound = |absolute, relative| UnderflowBound { absolute, relative };
+        assert_eq!(bound(1.0, 0.5).times(bound(2.0, 0.25)), bound(3.0, 0.75));
+        let before = Scaled {
+            exponent: 3,
+            underflow_bound: bound(2e-34, 0.5),
+            inverse: 1.0,
+        };
+        let scaled = |top| rescale(pulp::Scalar::new(), &mut [top], top, before);
+        let (half, nothing) = (scaled(0.25), scaled(0.0));
+        assert_eq!((half.exponent, half.inverse), (2, 2.0));
+        assert_eq!(half.underflow_bound, bound(2.0 * (2e-34 + TINY), 0.5));
+        assert_eq!(nothing.underflow_bound, bound(f32::INFINITY, 0.5));
+        assert!(
+            scaled(f32::MIN_POSITIVE)
+                .underflow_bound
+                .absolute
+                .is_finite()
+        );
+    }
 }

@@ -426,4 +426,15 @@ mod tests {
         let rows = [0, 1].map(|c| [0, 1, 2].map(|a| simplex.weight(0, c, a)));
         assert_eq!(rows, [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]);
     }
+
+    #[test]
+    fn the_least_is_that_of_a_matrix() {
+        let mixing = Mixing::random(3, 70, 5, 2.0, (4, 0));
+        let simplex = Simplex::new(&mixing);
+        for matrix in 0..3 {
+            let places = (0..70).flat_map(|c| (0..5).map(move |a| (c, a)));
+            let all = places.map(|(c, a)| simplex.weight(matrix, c, a));
+            assert_eq!(simplex.least(matrix), all.fold(f32::INFINITY, f32::min));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What is learned: leaf families, the mixing matrices of every level, the class rows.
 
+use crate::error::{Error, Result};
 use crate::layers::leaf::Family;
 use crate::layers::leaf_kernel::LeafKernel;
 use crate::layers::mixing::Mixing;
@@ -48,6 +49,24 @@ impl Weights {
             });
         }
         Self { trees, classes }
+    }
+
+    /// Whether the numbers of some leaf depend on each other.
+    pub(crate) fn have_factors(&self) -> bool {
+        let mut families = self.trees.iter().flat_map(|tree| &tree.families);
+        families.any(|family| family.factors.is_some())
+    }
+
+    /// An error where a GPU cannot compute the leaves.
+    pub(crate) fn check_for_gpu(&self, ordinal: usize) -> Result<()> {
+        match self.have_factors() {
+            false => Ok(()),
+            true => Err(Error::Setting {
+                name: "device",
+                expected: "cpu: leaves with factors are computed on the processor only",
+                got: format!("cuda:{ordinal}"),
+            }),
+        }
     }
 }
 

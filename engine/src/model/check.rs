@@ -1,7 +1,7 @@
 //! What makes a model one that can answer: shapes, distributions, finite numbers, names.
 
 use crate::error::Result;
-use crate::layers::leaf::{Coordinate, Family, values_of};
+use crate::layers::leaf::{Coordinate, Factors, Family, MAX_RANK, values_of};
 use crate::layers::mixing::Mixing;
 use crate::model::tensor_file::wrong;
 use crate::model::{About, ColumnRange, Model};
@@ -9,6 +9,9 @@ use crate::structure::{ClassRows, Kind, Structure};
 
 /// log σ of a leaf lies within ± this, where σ and 1/σ are numbers of f32.
 pub const LOG_SIGMA_LIMIT: f32 = 80.0;
+
+/// Loadings of factors lie within ± this, so that sums of their squares stay numbers.
+const LARGEST_LOADING: f32 = 1e18;
 
 /// Says what is wrong with a model that cannot answer questions: sizes that differ from the blueprint's, numbers that are
 /// none. A logit of −∞ is a weight of exactly zero; a whole row of them is no distribution.
@@ -191,6 +194,36 @@ fn check_family(family: &Family, kinds: &[Kind], m: usize) -> std::result::Resul
         };
         if let Some(d) = wrong {
             return Err(format!("coordinate {s}: component {d} is no distribution"));
+        }
+    }
+    family
+        .factors
+        .as_ref()
+        .map_or(Ok(()), |factors| check_factors(factors, kinds, m))
+}
+
+/// Loadings are there for every coordinate, small enough, and 0 where it is discrete.
+fn check_factors(factors: &Factors, kinds: &[Kind], m: usize) -> std::result::Result<(), String> {
+    let (rank, loadings) = (factors.rank, &factors.loadings);
+    if !(1..=MAX_RANK).contains(&rank) || loadings.len() != kinds.len() * rank * m {
+        return Err(format!(
+            "factors: expected 1 to {MAX_RANK} for {m} components"
+        ));
+    }
+    for (s, (kind, loadings)) in kinds
+        .iter()
+        .zip(loadings.chunks_exact(rank * m))
+        .enumerate()
+    {
+        let largest = if *kind == Kind::Gaussian {
+            LARGEST_LOADING
+        } else {
+            0.0
+        };
+        if !loadings.iter().all(|loading| loading.abs() <= largest) {
+            return Err(format!(
+                "factors: coordinate {s} has a loading beyond ±{largest}"
+            ));
         }
     }
     Ok(())

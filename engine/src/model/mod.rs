@@ -5,6 +5,7 @@ pub(crate) mod curve;
 mod scaling;
 pub(crate) mod tensor_file;
 pub(crate) mod logits_tensor;
+mod factors_tensor;
 pub(crate) mod check;
 pub(crate) mod model_file;
 mod target;
@@ -156,6 +157,11 @@ impl Model {
         }
         mixture.structure.check()?;
         Ok(mixture)
+    }
+
+    /// Whether the model has leaves whose numbers depend on each other, which only the CPU computes.
+    pub fn has_factors(&self) -> bool {
+        self.weights.have_factors()
     }
 
     /// Sets P(y); it is normalised.

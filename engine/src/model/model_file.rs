@@ -7,6 +7,7 @@
 //! classes.logits         (K, tops of all trees)  W_top = softmax over the last axis; f32, or f16 in a small file
 //! tree0.level1.logits    (matrices, C, A)        W     = softmax over the last axis; f32, or f16 in a small file
 //! tree0.leaves.mean      (coordinates, M)        Gaussian coordinates, family after family; log_sigma likewise
+//! tree0.leaves0.loadings (coordinates, R, M)     factors of the first family, where it has them
 //! tree0.leaves.logits    (values, M)             discrete coordinates, V rows each; softmax over those rows
 //! state.NAME             (n) f32 or f64          only in training checkpoints
 //! ```
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::layers::leaf::{Coordinate, Family, values_of};
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::model::check::check;
+use crate::model::factors_tensor::{insert_factors, take_factors};
 use crate::model::logits_tensor::{Logits, logits_in_rows, mixing_from};
 use crate::model::tensor_file::{self, Tensor, Tensors, wrong};
 use crate::model::{About, ColumnRange, Curve, Model, Scaling};
@@ -214,6 +216,7 @@ fn model_tensors(model: &Model, bits: Logits) -> Result<BTreeMap<String, Tensor>
                 Tensor::floats(&shape, values.into_iter()),
             );
         }
+        insert_factors(t, tree, &mut tensors);
         for (l, mixing) in tree.levels.iter().enumerate() {
             let shape = [mixing.matrices, mixing.rows, mixing.columns];
             tensors.insert(
@@ -366,7 +369,11 @@ fn read_tree(tensors: &mut Tensors<'_>, t: usize, tree: &Tree) -> Result<TreeWei
         families.push(Family {
             components: m,
             coordinates: kinds.iter().map(&mut coordinate).collect(),
+            factors: None,
         });
+    }
+    for (f, family) in families.iter_mut().enumerate() {
+        family.factors = take_factors(tensors, (t, f), family)?;
     }
     let mut levels = Vec::with_capacity(tree.levels.len());
     for l in 1..=tree.levels.len() {

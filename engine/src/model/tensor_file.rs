@@ -228,6 +228,11 @@ impl<'a> Tensors<'a> {
             .collect())
     }
 
+    /// The shape of a tensor that nobody has taken.
+    pub fn shape_of(&self, name: &str) -> Option<&[usize]> {
+        self.left.get(name).map(|(info, _)| &info.shape[..])
+    }
+
     /// The names that nobody has taken, and whether each is of f64.
     pub fn left(&self) -> impl Iterator<Item = (&str, bool)> {
         self.left

@@ -3,6 +3,7 @@
 use crate::circuit::log_space::{Join, LogValues, NodeState, trace_states};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
+use crate::queries::correlated::Filling;
 use crate::queries::predictor::Predictor;
 use crate::queries::sample::Evidence;
 use crate::random::{Purpose, Stream};
@@ -90,7 +91,7 @@ impl Predictor {
             stream.pick(weights.iter().copied())
         };
         let states = trace_states(&self.model.structure.trees[t], from, &mut choose);
-        self.fill_holes(t, &states, row, |table, s, d| table.sample(s, d, stream));
+        self.fill_holes(t, &states, row, Filling::Sample(stream));
     }
 
     /// How often each channel of a neuron's node is used when nothing is observed, whatever the neuron's own channel:

@@ -27,8 +27,9 @@
 use crate::circuit::log_space::{Join, LogValues};
 use crate::error::{Error, Result};
 use crate::layers::leaf::values_of;
+use crate::layers::leaf_factors::Conditionals;
 use crate::matrix::{Matrix, Rows};
-use crate::model::column_range::ColumnRange;
+use crate::model::column_range::{ColumnRange, MeanVariance};
 use crate::queries::beliefs::{Beliefs, Place, first_values};
 use crate::queries::distinct_rows::DistinctRows;
 use crate::queries::predictor::{Pass, Predictor};
@@ -101,6 +102,7 @@ impl Flows<'_> {
         for (t, tree) in model.structure.trees.iter().enumerate() {
             for (i, position) in tree.positions.iter().enumerate() {
                 flow.clear();
+                let mut given = None; // what is observed in the same leaf, where that matters
                 for (s, &input) in position
                     .inputs
                     .iter()
@@ -113,6 +115,7 @@ impl Flows<'_> {
                     }
                     if flow.is_empty() {
                         self.of(t, i, b, flow);
+                        given = self.predictor.conditionals(t, i, b);
                     }
                     let density = &leaves[t][position.family as usize].densities[s];
                     let column = column as usize;
@@ -120,11 +123,33 @@ impl Flows<'_> {
                         column,
                         first: first[column],
                     };
-                    let moments = self.predictor.bent_moments().get(&(t, i, s));
+                    let bent = self.predictor.bent_moments().get(&(t, i, s));
+                    let in_row = given
+                        .as_ref()
+                        .map(|given| self.moments_in_row(given, s, column));
+                    let moments = in_row.as_ref().or(bent);
                     beliefs.add(place, density, flow, moments.map(Vec::as_slice));
                 }
             }
         }
+    }
+}
+
+impl Flows<'_> {
+    /// Mean and variance of a missing number in every component, given what is observed in the same leaf.
+    fn moments_in_row(&self, given: &Conditionals, s: usize, column: usize) -> Vec<MeanVariance> {
+        let moments = |(mean, sigma)| self.predictor.moments_of(column, mean, sigma);
+        given.of(s).map(moments).collect()
+    }
+
+    /// M of a tree.
+    pub(super) fn components(&self, t: usize) -> usize {
+        self.predictor.model.structure.trees[t].components
+    }
+
+    /// The same as means and deviations, (M); nothing where the leaf has no factors.
+    pub(super) fn conditionals(&self, t: usize, i: usize, b: usize) -> Option<Conditionals> {
+        self.predictor.conditionals(t, i, b)
     }
 }
 
@@ -366,5 +391,48 @@ fn write_probabilities<'a>(cells: impl Iterator<Item = (f32, &'a [f64])>, mut to
             };
         }
         to = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+    use crate::structure::Structure;
+
+    /// P(x_m = v | x_o) is P(x_m = v, x_o) divided by the sum over v.
+    #[test]
+    fn probabilities_of_values_are_shares_of_rows() {
+        let kinds = [Kind::Categorical(3), Kind::Gaussian, Kind::Categorical(4)];
+        let structure = Structure::table(&kinds).components(3).channels([4]);
+        let mut model = Model::random(structure.build().unwrap(), 1.0, 3);
+        for family in &mut model.weights.trees[0].families {
+            for (i, x) in family.coordinates[0].free_mut().into_iter().enumerate() {
+                *x = (i as f32).sin();
+            }
+        }
+        let mut predictor = Predictor::new(model).unwrap();
+        let row = [f32::NAN, 0.5, f32::NAN];
+        let rows = Rows::new(&row, 3).unwrap();
+        let ours = predictor.impute_probabilities(rows, &[2, 0], None).unwrap();
+        for (column, ours) in [2, 0].into_iter().zip(&ours) {
+            let shares: Vec<f64> = (0..ours.columns())
+                .map(|v| {
+                    let mut row = row;
+                    row[column] = v as f32;
+                    predictor.log_marginal(Rows::new(&row, 3).unwrap()).unwrap()[0].exp()
+                })
+                .collect();
+            let whole: f64 = shares.iter().sum();
+            for (share, &ours) in shares.iter().zip(ours.row(0)) {
+                assert!(
+                    (share / whole - f64::from(ours)).abs() < 1e-5,
+                    "{column}: {ours}"
+                );
+            }
+        }
+        let given = Rows::new(&[2.0, 0.5, f32::NAN], 3).unwrap();
+        let seen = predictor.impute_probabilities(given, &[0], None).unwrap();
+        assert_eq!(seen[0].row(0), [0.0, 0.0, 1.0]);
     }
 }

@@ -270,3 +270,65 @@ fn log_units(row: &[f32], scales: &[f64], bent: &[usize], scaling: &Scaling) -> 
     let slope = |&column: &usize| scaling.log_slope(column, row[column]);
     scale + seen.map(slope).sum::<f64>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queries::predictor::tests::far_apart;
+
+    #[test]
+    fn rows_that_are_computed_again_are_counted() {
+        let mut predictor = far_apart();
+        let rows = [0.0, 0.0, 20.0, 20.0, 40.0, 40.0, 0.0, 0.1];
+        let scores = predictor
+            .log_likelihood(Rows::new(&rows, 2).unwrap())
+            .unwrap();
+        assert_eq!(predictor.recomputed(), 3);
+        let exact = -1600.0 - std::f64::consts::TAU.ln();
+        assert!((scores[(0, 1)] - exact).abs() < 1e-6, "{}", scores[(0, 1)]);
+        predictor
+            .log_likelihood(Rows::new(&rows, 2).unwrap())
+            .unwrap();
+        assert_eq!(predictor.recomputed(), 6);
+    }
+
+    /// A class that underflow took is between nothing and what may have been lost; one that it left is exact.
+    #[test]
+    fn bounds_hold_the_scores() {
+        let mut predictor = far_apart();
+        let rows = [0.0, 0.0, 20.0, 20.0];
+        let exact = predictor
+            .log_joint(Rows::new(&rows, 2).unwrap(), &[(0, 0)])
+            .unwrap();
+        let (mut low, mut high) = (vec![0.0; 4], vec![0.0; 4]);
+        predictor
+            .add_bounds(&rows, &[(0, 0)], &mut low, &mut high)
+            .unwrap();
+        for (i, exact) in exact.as_slice().iter().enumerate() {
+            let (low, high) = (low[i], high[i]);
+            assert!(
+                low <= exact + 1e-5 && *exact <= high + 1e-5,
+                "{low} {exact} {high}"
+            );
+            assert_eq!(low == high, i != 1, "{i}: {low} {high}");
+        }
+        assert!(high[1].is_finite() && high[1] < high[0] - 60.0);
+    }
+
+    #[test]
+    fn a_conditional_is_a_quotient() {
+        let mut predictor = far_apart();
+        let rows = Rows::new(&[0.5, 1.0, 39.0, 41.0], 2).unwrap();
+        let given = Rows::new(&[0.5, f32::NAN, f32::NAN, 41.0], 2).unwrap();
+        for ours in predictor.log_conditional(rows, given).unwrap() {
+            let exact = -0.5 - 0.5 * std::f64::consts::TAU.ln(); // one deviation; the class is certain
+            assert!((ours - exact).abs() < 1e-4, "{ours} {exact}");
+        }
+        let wrong = Rows::new(&[0.5, f32::NAN, f32::NAN, 40.0], 2).unwrap();
+        let error = predictor
+            .log_conditional(rows, wrong)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("row index 1, column index 1"), "{error}");
+    }
+}

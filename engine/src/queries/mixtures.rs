@@ -7,7 +7,7 @@
 //! quantile(p)  : Σ_d w_d Φ((q − μ_d)/σ_d) = p
 //! ```
 //!
-//! The normals of a column are the same for all rows, and only the weights differ. What a number's density at one
+//! The normals of a column are the same for all rows, and only the weights differ; but not where leaves have factors. What a number's density at one
 //! point is, [`Predictor::log_conditional`] says.
 //!
 //! ```
@@ -23,32 +23,27 @@
 //! ```
 
 use crate::arithmetic::normal::{normal_cdf, normal_density};
-use crate::error::{Error, Result};
-use crate::layers::leaf_table::Density;
-use crate::matrix::{Matrix, Rows};
+use crate::matrix::Matrix;
 use crate::model::Scaling;
 use crate::model::column_range::MeanVariance;
-use crate::queries::impute::Flows;
-use crate::queries::predictor::Predictor;
 use crate::random::Stream;
-use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Distributions of one column in n rows, in the units of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixtures {
-    normals: Vec<Normal>,
-    bend: Option<Bend>,
-    weights: Matrix<f64>, // (n, normals); rows sum to one, or are zero where what is observed is impossible
+    pub(super) normals: Vec<Normal>, // the same for all rows, or those of row after row
+    pub(super) bend: Option<Bend>,
+    pub(super) weights: Matrix<f64>, // (n, normals); rows sum to one, or are zero where what is observed is impossible
 }
 
 /// A column with bounds or a curve: w of its numbers is normal ([`Scaling`](crate::model::Scaling)).
 #[derive(Clone, Debug, PartialEq)]
-struct Bend {
-    scaling: Arc<Scaling>,
-    column: usize,
-    moments: Vec<MeanVariance>, // of the normals, in the units of the data
+pub(super) struct Bend {
+    pub(super) scaling: Arc<Scaling>,
+    pub(super) column: usize,
+    pub(super) moments: Vec<MeanVariance>, // of the normals, in the units of the data; none where these differ between rows
 }
 
 /// One normal of a mixture.
@@ -63,23 +58,9 @@ pub struct Normal {
 /// The distribution of a number in one row. All it says is NaN where the model gives what is observed probability zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mixture<'a> {
-    normals: &'a [Normal],
-    bend: Option<&'a Bend>,
-    weights: &'a [f64],
-}
-
-/// One position of a tree that has the column, and which of its coordinates that is.
-struct Place {
-    tree: usize,
-    position: usize,
-    coordinate: usize,
-}
-
-/// What the distributions of a column have in common: all but the weights.
-pub(super) struct Parts {
-    places: Vec<Place>,
-    pub(super) normals: Vec<Normal>,
-    bend: Option<Bend>,
+    pub(super) normals: &'a [Normal],
+    pub(super) bend: Option<&'a Bend>,
+    pub(super) weights: &'a [f64],
 }
 
 impl Mixtures {
@@ -90,10 +71,13 @@ impl Mixtures {
 
     /// The distribution in one row.
     pub fn row(&self, row: usize) -> Mixture<'_> {
+        let weights = self.weights.row(row);
+        let is_shared = self.normals.len() == weights.len();
+        let first = if is_shared { 0 } else { row * weights.len() };
         Mixture {
-            normals: &self.normals,
+            normals: &self.normals[first..first + weights.len()],
             bend: self.bend.as_ref(),
-            weights: self.weights.row(row),
+            weights,
         }
     }
 
@@ -107,6 +91,14 @@ impl Mixtures {
         let rows = all.par_chunks_mut(columns.max(1)).enumerate();
         rows.for_each(|(row, to)| report(row, self.row(row), to));
         Matrix::new(all, columns)
+    }
+}
+
+impl Bend {
+    /// Mean and variance of normal d in the units of the data.
+    fn moments_of(&self, d: usize, normal: Normal) -> MeanVariance {
+        let known = self.moments.get(d).copied();
+        known.unwrap_or_else(|| self.scaling.moments(self.column, normal.mean, normal.sigma))
     }
 }
 
@@ -148,7 +140,7 @@ impl<'a> Mixture<'a> {
 
     fn moments(&self) -> MeanVariance {
         match self.bend {
-            Some(bend) => self.mixed(|d| bend.moments[d]),
+            Some(bend) => self.mixed(|d| bend.moments_of(d, self.normals[d])),
             None => self.bent_moments(),
         }
     }
@@ -238,135 +230,107 @@ impl<'a> Mixture<'a> {
     }
 }
 
-impl Predictor {
-    /// P(x_m|x_o) of a column of real numbers in every row, given all other numbers that are observed: what the rows
-    /// say of this column itself is not looked at. Given a class, everything is given that class too.
-    pub fn mixtures(
-        &mut self,
-        rows: Rows<'_>,
-        column: usize,
-        class: Option<usize>,
-    ) -> Result<Mixtures> {
-        self.check_rows(rows)?;
-        self.check_class(class)?;
-        self.check_real(column)?;
-        let parts = self.parts_of(column);
-        let (width, stride) = (rows.width(), parts.normals.len());
-        let mut weights = vec![0.0; rows.len() * stride];
-        let piece = self.piece();
-        let pieces = rows.as_slice().chunks(piece * width);
-        for (rows, out) in pieces.zip(weights.chunks_mut(piece * stride)) {
-            let mut without = rows.to_vec();
-            without
-                .chunks_mut(width)
-                .for_each(|row| row[column] = f32::NAN);
-            let flows = self.flows(&without, class)?;
-            let by_row = out.par_chunks_mut(stride).enumerate();
-            by_row.for_each_init(Vec::new, |flow, (b, to)| parts.weigh(&flows, b, flow, to));
-        }
-        Ok(Mixtures {
-            weights: Matrix::new(weights, stride),
-            normals: parts.normals,
-            bend: parts.bend,
-        })
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
 
-    /// What the distributions of a column of real numbers are made of.
-    pub(super) fn parts_of(&self, column: usize) -> Parts {
-        let places = self.places_of(column);
-        let normals = self.normals_of(&places, column);
-        let scaling = &self.model.scaling;
-        let moments = |normal: &Normal| scaling.moments(column, normal.mean, normal.sigma);
-        let bend = scaling.is_bent(column).then(|| Bend {
-            scaling: Arc::new(scaling.clone()),
-            column,
-            moments: normals.iter().map(moments).collect(),
-        });
-        Parts {
-            places,
-            normals,
-            bend,
-        }
-    }
-
-    pub(super) fn check_real(&self, column: usize) -> Result<()> {
-        match self.columns.kinds.get(column) {
-            Some(Kind::Gaussian) => Ok(()),
-            Some(_) => Err(Error::shape(
-                format!("column {column}"),
-                "real numbers",
-                "categories",
-            )),
-            None => {
-                let last = self.columns.kinds.len() - 1;
-                let expected = format!("a number from 0 to {last}");
-                Err(Error::shape("column", expected, column))
-            }
-        }
-    }
-
-    /// Where the trees have a column: once each.
-    fn places_of(&self, column: usize) -> Vec<Place> {
-        let of_place = &self.columns.of_place;
-        let is_column =
-            |&input: &u32| input != OUTSIDE && of_place[input as usize] == column as u32;
-        let mut places = Vec::new();
-        for (tree, blueprint) in self.model.structure.trees.iter().enumerate() {
-            for (position, leaf) in blueprint.positions.iter().enumerate() {
-                let found = leaf.inputs.iter().position(is_column);
-                places.extend(found.map(|coordinate| Place {
-                    tree,
-                    position,
-                    coordinate,
-                }));
-            }
-        }
-        places
-    }
-
-    /// The normals of a column, in the units of the data, or of w.
-    fn normals_of(&self, places: &[Place], column: usize) -> Vec<Normal> {
-        let (offset, factor) = self.units(column);
-        let mut normals = Vec::new();
-        for place in places {
-            let position = &self.model.structure.trees[place.tree].positions[place.position];
-            let table = &self.leaves[place.tree][position.family as usize];
-            if let Density::Gaussian { mean, sigma, .. } = &table.densities[place.coordinate] {
-                let normal = |(mean, sigma): (&f64, &f64)| Normal {
-                    mean: mean * factor + offset,
-                    sigma: sigma * factor,
-                };
-                normals.extend(mean.iter().zip(sigma).map(normal));
-            }
-        }
-        normals
-    }
-}
-
-impl Parts {
-    /// The weights of all normals in row b, which sum to one unless all are zero. `flow` is scratch.
-    pub(super) fn weigh(&self, flows: &Flows<'_>, b: usize, flow: &mut Vec<f64>, to: &mut [f64]) {
-        let mut rest = &mut *to;
-        for place in &self.places {
-            flows.of(place.tree, place.position, b, flow);
-            let (own, others) = rest.split_at_mut(flow.len());
-            own.copy_from_slice(flow);
-            rest = others;
-        }
-        let total: f64 = to.iter().sum();
-        if total > 0.0 {
-            to.iter_mut().for_each(|weight| *weight /= total);
-        } else {
-            to.fill(0.0);
-        }
-    }
-
-    /// The distribution that has these weights, (normals).
-    pub(super) fn mixture<'a>(&'a self, weights: &'a [f64]) -> Mixture<'a> {
+    /// Two normals far from each other, with these weights.
+    fn mixture(weights: &[f64; 2]) -> Mixture<'_> {
+        const NORMALS: [Normal; 2] = [
+            Normal {
+                mean: -1.0,
+                sigma: 0.5,
+            },
+            Normal {
+                mean: 4.0,
+                sigma: 2.0,
+            },
+        ];
         Mixture {
-            normals: &self.normals,
-            bend: self.bend.as_ref(),
+            normals: &NORMALS,
+            bend: None,
             weights,
+        }
+    }
+
+    #[test]
+    fn quantiles_invert_the_distribution() {
+        for weights in [[1.0, 0.0], [0.5, 0.5], [0.9, 0.1], [0.01, 0.99]] {
+            let mixture = mixture(&weights);
+            for p in [1e-6, 0.025, 0.3, 0.5, 0.8, 0.975, 1.0 - 1e-6] {
+                let at = mixture.cdf(mixture.quantile(p));
+                assert!((at - p).abs() < 1e-8, "{weights:?} {p}: {at}");
+            }
+        }
+        assert!((mixture(&[1.0, 0.0]).quantile(0.025) + 1.0 + 0.5 * 1.959964).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_impossible_has_no_numbers() {
+        let none = mixture(&[0.0; 2]);
+        let stream = &mut Stream::new(1, Purpose::Sampling, 0, 0);
+        let all = [
+            none.mean(),
+            none.variance(),
+            none.cdf(0.5),
+            none.quantile(0.5),
+            none.sample(stream),
+        ];
+        assert!(all.iter().all(|number| number.is_nan()), "{all:?}");
+    }
+
+    /// A normal that has no weight has no say, even where its own moments are too large for a number.
+    #[test]
+    fn what_has_no_weight_has_no_say() {
+        let moments = [(2.0, 3.0), (f64::INFINITY, f64::INFINITY)];
+        let bend = Bend {
+            scaling: Arc::new(Scaling::uniform(0.0, 1.0)),
+            column: 0,
+            moments: moments
+                .map(|(mean, variance)| MeanVariance { mean, variance })
+                .to_vec(),
+        };
+        let mixture = Mixture {
+            bend: Some(&bend),
+            ..mixture(&[1.0, 0.0])
+        };
+        assert_eq!((mixture.mean(), mixture.variance()), (2.0, 3.0));
+    }
+
+    #[test]
+    fn samples_are_the_mean_and_as_many_deviations() {
+        for (weights, mean, sigma) in [([1.0, 0.0], -1.0, 0.5), ([0.0, 1.0], 4.0, 2.0)] {
+            let stream = || Stream::new(7, Purpose::Sampling, 0, 0);
+            let mut same = stream();
+            same.pick(weights.into_iter());
+            let expected = mean + sigma * same.normal();
+            assert_eq!(mixture(&weights).sample(&mut stream()), expected);
+        }
+    }
+
+    #[test]
+    fn moments_are_those_of_the_parts() {
+        let half = mixture(&[0.5, 0.5]);
+        assert_eq!(half.mean(), 1.5);
+        assert_eq!(half.variance(), 0.5 * (0.25 + 4.0) + 2.5 * 2.5);
+    }
+
+    /// Two points, nearly: as far from the mean as a quantile can be.
+    #[test]
+    fn quantiles_far_from_the_mean_are_found() {
+        let normals = [0.0, -1000.0, 1000.0].map(|mean| Normal { mean, sigma: 1e-3 });
+        for (weights, p, exact) in [
+            ([0.9, 0.1, 0.0], 0.05, -1000.0),
+            ([0.9, 0.0, 0.1], 0.95, 1000.0),
+        ] {
+            let mixture = Mixture {
+                normals: &normals,
+                bend: None,
+                weights: &weights,
+            };
+            let ours = mixture.quantile(p);
+            assert!((ours - exact).abs() < 0.01, "{ours} {exact}");
         }
     }
 }

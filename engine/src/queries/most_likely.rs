@@ -21,11 +21,10 @@
 use crate::arithmetic::math::argmax;
 use crate::circuit::log_space::{Join, LogValues, NOWHERE, NodeState, trace_states};
 use crate::error::Result;
-use crate::layers::leaf_table::LeafTable;
 use crate::matrix::{Matrix, Rows};
+use crate::queries::correlated::Filling;
 use crate::queries::likelihoods::LogScratch;
 use crate::queries::predictor::Predictor;
-use crate::structure::OUTSIDE;
 use rayon::prelude::*;
 
 impl Predictor {
@@ -101,7 +100,7 @@ impl Predictor {
             self.logs().states(s, values, t, of, &mut states);
             argmax(&states)
         });
-        self.fill_holes(t, &components, row, |table, s, d| table.mode(s, d));
+        self.fill_holes(t, &components, row, Filling::Mode);
     }
 
     /// The tree and its top channel that a column of the class rows stands for.
@@ -114,32 +113,18 @@ impl Predictor {
         (t, column)
     }
 
-    /// Writes a value into every hole of a row below the positions whose component is known, in the units of the data.
+    /// Fills every hole of a row below the positions whose component is known.
     pub(crate) fn fill_holes(
         &self,
         t: usize,
         components: &[u32],
         row: &mut [f32],
-        mut value: impl FnMut(&LeafTable, usize, usize) -> f64,
+        mut filling: Filling<'_>,
     ) {
-        let positions = self.model.structure.trees[t]
-            .positions
-            .iter()
-            .zip(components);
-        for (position, &d) in positions.filter(|(_, d)| **d != NOWHERE) {
-            let table = &self.leaves[t][position.family as usize];
-            for (s, &input) in position
-                .inputs
-                .iter()
-                .enumerate()
-                .filter(|(_, input)| **input != OUTSIDE)
-            {
-                let column = self.columns.of_place[input as usize];
-                if column != OUTSIDE && row[column as usize].is_nan() {
-                    let z = value(table, s, d as usize);
-                    row[column as usize] = self.to_data(column as usize, z);
-                }
-            }
+        let positions = &self.model.structure.trees[t].positions;
+        let known = positions.iter().zip(components);
+        for (position, &d) in known.filter(|(_, d)| **d != NOWHERE) {
+            self.fill_position(t, position, d as usize, row, &mut filling);
         }
     }
 }

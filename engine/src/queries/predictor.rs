@@ -164,6 +164,7 @@ impl Predictor {
         self.gpu = match device {
             Device::Cpu => None,
             Device::Cuda(ordinal) => {
+                model.weights.check_for_gpu(ordinal)?;
                 let on = (ordinal, precision);
                 Some(Scoring::new(
                     on,
@@ -383,5 +384,37 @@ impl Predictor {
     pub(crate) fn logs(&self) -> &LogCircuit {
         self.fallback
             .log_circuit(&self.model.structure, &self.model.weights)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::layers::leaf::Coordinate;
+    use crate::layers::mixing::Mixing;
+    use crate::structure::Structure;
+
+    /// Two classes in two columns or places, of which each has a component of its own, 40 standard deviations apart.
+    pub fn classes_far_apart(structure: Structure) -> Predictor {
+        let mut model = Model::random(structure, 1.0, 3);
+        let tree = &mut model.weights.trees[0];
+        let families = tree.families.iter_mut();
+        for coordinate in families.flat_map(|family| &mut family.coordinates) {
+            *coordinate = Coordinate::Gaussian {
+                mean: vec![0.0, 40.0],
+                log_sigma: vec![0.0; 2],
+            };
+        }
+        let (matrices, identity) = (tree.levels[0].matrices, [1.0, 0.0, 0.0, 1.0]);
+        tree.levels[0] = Mixing::from_weights(matrices, 2, 2, &identity.repeat(matrices));
+        model.weights.classes = Mixing::from_weights(1, 2, 2, &identity);
+        Predictor::new(model).unwrap()
+    }
+
+    /// The same in a table of two columns.
+    pub fn far_apart() -> Predictor {
+        let table = Structure::table(&[Kind::Gaussian; 2]).components(2);
+        let structure = table.window(2).channels([2]).classes(2).build();
+        classes_far_apart(structure.unwrap())
     }
 }

@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
 use crate::queries::impute::Flows;
-use crate::queries::mixtures::Parts;
+use crate::queries::mixture_parts::Parts;
+use crate::queries::mixtures::Normal;
 use crate::queries::predictor::{Columns, Predictor};
 use crate::structure::Kind;
 use rayon::prelude::*;
@@ -19,6 +20,7 @@ struct HoledColumn {
 struct Scratch {
     flow: Vec<f64>,
     weights: Vec<f64>,
+    normals: Vec<Normal>,
 }
 
 /// One row, and what is asked of its holes.
@@ -32,7 +34,11 @@ struct HoledRow<'a> {
 impl HoledRow<'_> {
     /// Quantiles of its holes in these columns, (columns, probabilities).
     fn quantiles(&self, columns: &[HoledColumn], scratch: &mut Scratch, to: &mut [f32]) {
-        let Scratch { flow, weights } = scratch;
+        let Scratch {
+            flow,
+            weights,
+            normals,
+        } = scratch;
         let by_column = to.chunks_exact_mut(self.probabilities.len());
         for (HoledColumn { column, parts }, to) in columns.iter().zip(by_column) {
             if !self.cells[*column].is_nan() {
@@ -40,7 +46,7 @@ impl HoledRow<'_> {
             }
             weights.resize(parts.normals.len(), 0.0);
             parts.weigh(self.flows, self.b, flow, weights);
-            let mixture = parts.mixture(weights);
+            let mixture = parts.mixture(self.flows, self.b, weights, normals);
             for (to, &p) in to.iter_mut().zip(self.probabilities) {
                 *to = mixture.quantile(p) as f32;
             }

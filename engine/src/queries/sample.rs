@@ -31,6 +31,7 @@ use crate::circuit::log_space::{
 };
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
+use crate::queries::correlated::Filling;
 use crate::queries::distinct_rows::DistinctRows;
 use crate::queries::predictor::{Pass, Predictor};
 use crate::random::{Purpose, Stream};
@@ -175,7 +176,7 @@ impl Predictor {
         };
         let states = trace_states(tree, from, choose);
         if possible {
-            self.fill_holes(t, &states, row, |table, s, d| table.sample(s, d, stream));
+            self.fill_holes(t, &states, row, Filling::Sample(stream));
         }
         possible
     }
@@ -223,5 +224,56 @@ impl Predictor {
             |a| f64::from(simplex.weight(matrix, c, a)) * phi.map_or(1.0, |phi| phi[a].into());
         to.clear();
         to.extend((0..tree.channels(l - 1)).map(weight));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+    use crate::queries::predictor::tests::far_apart;
+    use crate::structure::{Kind, Structure};
+
+    /// Where all that could be drawn has underflown, at the top or below it, nothing is drawn.
+    #[test]
+    fn what_has_underflown_is_not_drawn() {
+        let mut predictor = far_apart();
+        predictor.load(&[0.0, f32::NAN], (0, 0));
+        predictor.forward(Pass::Everything).unwrap();
+        let mut stream = Stream::new(1, Purpose::Sampling, 0, 0);
+        let mut drawn = |y| {
+            let (mut row, weights) = ([0.0, f32::NAN], &mut Vec::new());
+            let evidence = Evidence::Scaled(&predictor.activations, 0);
+            let possible = predictor.draw(evidence, y, &mut stream, weights, &mut row);
+            assert_eq!(row[1].is_nan(), !possible);
+            (possible, row[0])
+        };
+        assert_eq!(drawn(0), (true, 0.0));
+        assert_eq!(drawn(1), (false, 0.0));
+    }
+
+    /// Draws of a row are those of its number, in every piece of a long batch.
+    #[test]
+    fn rows_draw_by_their_number() {
+        let table = Structure::table(&[Kind::Gaussian; 2])
+            .components(2)
+            .window(2);
+        let structure = table.channels([2]).classes(2).build().unwrap();
+        let mut predictor = Predictor::new(Model::random(structure, 1.0, 3)).unwrap();
+        let count = 2 * predictor.piece() + 7;
+        let nothing = vec![f32::NAN; 2 * count];
+        let given = predictor
+            .sample_given(Rows::new(&nothing, 2).unwrap(), None, 5)
+            .unwrap();
+        let free = predictor.sample(count, None, 5).unwrap();
+        assert_eq!(given.as_slice(), free.rows.as_slice());
+    }
+
+    #[test]
+    fn weights_of_any_size_become_probabilities() {
+        let mut logs = [-3000.0, -3000.0 + 3f64.ln(), f64::NEG_INFINITY];
+        exponentiate(&mut logs);
+        assert!((logs[0] - 0.25).abs() < 1e-9 && (logs[1] - 0.75).abs() < 1e-9);
+        assert_eq!(logs[2], 0.0);
     }
 }

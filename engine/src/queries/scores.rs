@@ -94,16 +94,8 @@ impl Predictor {
     /// Whether underflow can have changed nothing that counts in row b of the last pass; `prior` is P(y).
     fn is_right(&self, b: usize, prior: &[f64]) -> bool {
         let k = prior.len();
-        let (psi, lost) = self.activations.class_mantissas(k, b);
         let bounds = self.activations.class_underflow_bounds(k, b);
-        let lost = f64::from(lost);
-        let parts = psi.iter().zip(prior);
-        let total: f64 = parts.map(|(&psi, p)| f64::from(psi) * p).sum();
-        let is_class_right = |y: usize| {
-            let most = (f64::from(psi[y]) + lost) * prior[y];
-            f64::from(bounds[y]) <= TOLERANCE || most <= NEGLIGIBLE * total
-        };
-        lost <= TOLERANCE * total && (0..k).all(is_class_right) // not if NaN
+        are_right(self.activations.class_mantissas(k, b), bounds, prior)
     }
 
     /// The same, with the posterior that follows from the sum of the scores over all shifts, as
@@ -171,10 +163,110 @@ impl Predictor {
     }
 }
 
+/// Whether the mantissas of classes (K) are as good as exact, where underflow may have taken `lost` from each: a class is
+/// right to within its bound, or too unlikely to count.
+fn are_right((psi, lost): (&[f32], f32), bounds: &[f32], prior: &[f64]) -> bool {
+    let lost = f64::from(lost);
+    let parts = psi.iter().zip(prior);
+    let total: f64 = parts.map(|(&psi, p)| f64::from(psi) * p).sum();
+    let is_class_right = |y: usize| {
+        let most = (f64::from(psi[y]) + lost) * prior[y];
+        f64::from(bounds[y]) <= TOLERANCE || most <= NEGLIGIBLE * total
+    };
+    lost <= TOLERANCE * total && (0..psi.len()).all(is_class_right) // not if NaN
+}
+
 /// Whether the posterior that follows from sums of scores is known, where `low` are the least that they can be and
 /// `high` the most: every class is as exact as its scores, or too far below the others to count.
 fn is_known(low: &[f64], high: &[f64]) -> bool {
     let total = log_sum_exp(low);
     let mut both = low.iter().zip(high);
     both.all(|(low, high)| low == high || high - total <= NEGLIGIBLE.ln()) // not if NaN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Model;
+    use crate::queries::predictor::tests::classes_far_apart;
+    use crate::structure::{Sharing, Structure};
+
+    #[test]
+    fn far_is_beyond_the_farthest() {
+        let scores = |log| Scores {
+            posterior: Matrix::new(vec![1.0], 1),
+            log_marginal: vec![log],
+        };
+        assert!(!scores(-Scores::FARTHEST).is_far(0) && !scores(Scores::FARTHEST).is_far(0));
+        assert!(scores(-1.1e12).is_far(0) && scores(1.1e12).is_far(0));
+    }
+
+    #[test]
+    fn mantissas_are_right_where_little_that_counts_is_lost() {
+        let right =
+            |psi: [f32; 2], lost, bound| are_right((&psi, lost), &[0.0, bound], &[0.5, 0.5]);
+        assert!(right([1.0, 0.5], 0.0, 1e-7) && !right([1.0, 0.5], 0.0, 1e-5));
+        assert!(right([1.0, 0.5], 7e-7, 1e-7) && !right([1.0, 0.5], 8e-7, 1e-7)); // of a total of 0.75
+        // A class that is next to nothing, also with what it may have lost, need not be right.
+        assert!(right([1.0, 4e-31], 5e-31, 1.0) && !right([1.0, 6e-31], 5e-31, 1.0));
+        assert!(right([1.0, 0.0], 9e-31, 1.0) && !right([1.0, 0.0], 1.1e-30, 1.0));
+        assert!(are_right((&[1.0, 1e-20], 0.0), &[0.0, 1.0], &[1.0, 1e-11])); // by the prior
+        assert!(!are_right((&[1.0, 1e-20], 0.0), &[0.0, 1.0], &[1.0, 1e-9]));
+        assert!(!right([f32::NAN, 1.0], 0.0, 0.0) && !right([1.0, 0.5], 0.0, f32::NAN));
+    }
+
+    #[test]
+    fn posteriors_are_known_where_sums_are_exact_or_next_to_nothing() {
+        let low = [-10.0, -11.0, -100.0];
+        assert!(is_known(&low, &low));
+        assert!(!is_known(&low, &[-10.0, -10.9, -100.0]));
+        // log Σ is −9.687, and 10⁻³⁰ is 69.078 below.
+        assert!(is_known(&low, &[-10.0, -11.0, -78.8]) && !is_known(&low, &[-10.0, -11.0, -78.7]));
+        assert!(!is_known(&low, &[-10.0, f64::NAN, -100.0]));
+    }
+
+    /// Two classes, each of which a shift makes all but impossible: their sums of scores tell them apart nonetheless.
+    #[test]
+    fn classes_that_underflow_in_turn_are_told_apart() {
+        let sequence = Structure::sequence(2).components(2).classes(2);
+        let structure = sequence.level(2, 2, Sharing::Own).build().unwrap();
+        let mut predictor = classes_far_apart(structure);
+        let rows = [0.01, 40.0, 0.0, 0.0];
+        let shifts = [(0, -1), (0, 0), (0, 1)];
+        let scores = predictor
+            .score_shifted(Rows::new(&rows, 2).unwrap(), &shifts)
+            .unwrap();
+        // Every number is seen twice: log odds of class 1 are 2 (½ 40² + ½ 0.01² − ½ 39.99²).
+        let exact = 1.0 / (1.0 + (-(1600.0f64 + 0.0001 - 39.99 * 39.99)).exp());
+        let ours = scores.posterior[(0, 1)];
+        assert!((ours - exact).abs() < 1e-4, "{ours} {exact}");
+        assert_eq!(scores.posterior.row(1), [1.0, 0.0]);
+    }
+
+    /// Rows of several pieces are scored as they are alone, also over shifts.
+    #[test]
+    fn pieces_of_rows_are_put_together() {
+        let sequence = Structure::sequence(2).components(2).classes(2);
+        let structure = sequence.level(2, 2, Sharing::Own).build().unwrap();
+        let mut predictor = Predictor::new(Model::random(structure, 1.0, 3)).unwrap();
+        let count = 2 * predictor.piece() + 5;
+        let rows: Vec<f32> = (0..2 * count).map(|i| (i as f32).sin()).collect();
+        let shifts = [(0, 0), (0, 1)];
+        let both = |predictor: &mut Predictor, rows: &[f32]| {
+            let rows = Rows::new(rows, 2).unwrap();
+            let scores = predictor.score(rows).unwrap();
+            (scores, predictor.score_shifted(rows, &shifts).unwrap())
+        };
+        let (scores, shifted) = both(&mut predictor, &rows);
+        assert_eq!(
+            (scores.posterior.rows(), shifted.posterior.rows()),
+            (count, count)
+        );
+        for row in (0..count).step_by(37).chain([count - 1]) {
+            let alone = both(&mut predictor, &rows[2 * row..2 * row + 2]);
+            assert_eq!(alone.0.posterior.row(0), scores.posterior.row(row));
+            assert_eq!(alone.0.log_marginal[0], scores.log_marginal[row]);
+            assert_eq!(alone.1.posterior.row(0), shifted.posterior.row(row));
+        }
+    }
 }

@@ -19,6 +19,7 @@
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::Model;
+use crate::recipes::beside;
 use crate::recipes::densities::{self, Sizes, TRIAL_STEPS};
 use crate::recipes::fit_in_progress::{Fitting, Start};
 use crate::recipes::fit_options::Fit;
@@ -81,8 +82,8 @@ impl Fit {
         let structures = self.structures(&kinds, &data, classes, trees)?;
         let search = self.search(&candidates, &data, classes)?;
         data.stop.check()?;
-        let first = candidates.into_iter().next();
-        let first = first.ok_or(Error::Empty { what: "candidate" })?;
+        let mut all = candidates.into_iter();
+        let first = all.next().ok_or(Error::Empty { what: "candidate" })?;
         let (mut chosen, finish) = (first.preset, first.finish);
         if let Some(steps) = self.given_steps() {
             chosen.settings.steps = steps;
@@ -90,10 +91,17 @@ impl Fit {
         let wrong = |error: serde_json::Error| Error::Settings(error.to_string());
         let options = serde_json::to_value(&self).map_err(wrong)?;
         let mut fitting = Fitting::new(self.given(), chosen, Arc::new(data));
-        fitting.options = options;
-        (fitting.search, fitting.finish) = (search, finish);
+        (fitting.options, fitting.search, fitting.finish) = (options, search, finish);
         (fitting.trees, fitting.structures) = (trees, structures);
+        fitting.may_correlate = self.may_correlate(&kinds, fitting.data.len());
         Ok(fitting)
+    }
+
+    /// Whether clusters with factors may stand beside the trees.
+    fn may_correlate(&self, kinds: &[Kind], rows: usize) -> bool {
+        let is_table = self.image.is_none() && self.preset.is_none();
+        let is_unwanted = self.without_clusters || self.without_factors;
+        is_table && !is_unwanted && beside::may_correlate(kinds, rows)
     }
 
     /// The rows, which fit the model and no longer depend on the order in which they came.
@@ -134,7 +142,7 @@ impl Fit {
                 densities::clusters_beside(kinds, &data.values).filter(|_| !self.without_clusters);
             let with_clusters = |preset| Candidate {
                 preset,
-                finish: clusters.map_or(Finish::Trees, Finish::Clusters),
+                finish: Finish::with(clusters),
             };
             let ways = densities::candidates(kinds, data, sizes)?;
             ways.into_iter().map(with_clusters).collect()
@@ -173,7 +181,7 @@ impl Fit {
         let clusters = clusters.filter(|_| !self.without_clusters);
         let smooth = Candidate {
             preset: smooth,
-            finish: clusters.map_or(Finish::Trees, Finish::Clusters),
+            finish: Finish::with(clusters),
         };
         Ok(std::iter::once(smooth).chain(sharp).collect())
     }
@@ -211,7 +219,8 @@ impl Fit {
             ));
         }
         let share = share.min(MAX_HELD_OUT as f64 / rows.max(1) as f64);
-        if share == 0.0 || candidates.len() < 2 || rows < MIN_ROWS_TO_CHOOSE {
+        let is_open = candidates.len() > 1 || self.may_correlate(&candidates[0].kinds(), rows);
+        if share == 0.0 || !is_open || rows < MIN_ROWS_TO_CHOOSE {
             return Ok(None);
         }
         let settings = &candidates[0].preset.settings;

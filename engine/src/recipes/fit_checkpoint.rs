@@ -86,7 +86,7 @@ impl<'a> Fitting<'a> {
             search.trials = done.trials;
         }
         if done.chosen {
-            fitting.choose();
+            fitting.choose()?;
         }
         if done.trees > fitting.trees {
             return Err(wrong("more trees are done than there are"));
@@ -155,8 +155,17 @@ impl<'a> Fitting<'a> {
         Ok(fitting)
     }
 
-    /// What computes from here on, and how a GPU multiplies.
+    /// What computes from here on, and how a GPU multiplies. Clusters with factors, which a GPU does not compute, no longer
+    /// come into question on one.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
+        if device != Device::Cpu && self.may_correlate {
+            self.may_correlate = false;
+            self.options["without_factors"] = true.into();
+            self.search = self
+                .search
+                .take()
+                .filter(|search| search.candidates.len() > 1);
+        }
         (self.start.device, self.start.precision) = (device, precision);
         match &mut self.trainer {
             Some(trainer) => trainer.use_device(device, precision),

@@ -3,13 +3,13 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
+use crate::recipes::beside::{self, Beside};
 use crate::recipes::fit_progress::{FitProgress, WholeFit};
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Finish, Search, is_past_its_best};
 use crate::recipes::tables;
 use crate::structure::Structure;
-use crate::training::class_clusters::class_clusters;
-use crate::training::data::Data;
+use crate::training::data::{Data, Split};
 use crate::training::settings::Settings;
 use crate::training::trainer::{Measure, Progress, Trainer};
 use serde_json::Value;
@@ -35,6 +35,7 @@ pub struct Fitting<'a> {
     pub(crate) trees: usize,
     pub(crate) structures: Vec<Structure>, // of the trees in turn; empty: all are like `chosen`
     pub(crate) finish: Finish,
+    pub(crate) may_correlate: bool, // clusters with factors may stand beside the trees
     pub(crate) data: Arc<Data<'a>>,
     pub(crate) validation: Option<Arc<Data<'a>>>, // given by the caller
     pub(crate) steps_done: usize,                 // of the parts that are done
@@ -56,6 +57,7 @@ impl<'a> Fitting<'a> {
             trees: 1,
             structures: Vec::new(),
             finish: Finish::Trees,
+            may_correlate: false,
             data,
             validation: None,
             steps_done: 0,
@@ -111,7 +113,7 @@ impl<'a> Fitting<'a> {
 
     /// Whether clusters may stand beside the trees in the end.
     pub fn may_add_clusters(&self) -> bool {
-        matches!(self.finish, Finish::Clusters(_))
+        self.may_correlate || matches!(self.finish, Finish::Beside(_))
     }
 
     /// How many trees are trained.
@@ -146,7 +148,11 @@ impl<'a> Fitting<'a> {
             return Ok(());
         };
         if trainer.steps_done() == 0 {
-            trainer.use_device(self.start.device, self.start.precision)?;
+            let device = match trainer.model().has_factors() {
+                false => self.start.device,
+                true => Device::Cpu, // the fit began there, and chose factors
+            };
+            trainer.use_device(device, self.start.precision)?;
         }
         let last = self.last_step(&trainer);
         let is_trial = self.search.is_some();
@@ -201,9 +207,9 @@ impl<'a> Fitting<'a> {
         match &self.finish {
             Finish::Trees => None,
             Finish::Model => Some(self.chosen.settings.clone()),
-            Finish::Clusters(leaves) => Some(Settings {
+            Finish::Beside(beside) => Some(Settings {
                 seed: self.chosen.settings.seed + self.trees as u64,
-                ..tables::finish(&self.chosen.settings, *leaves)
+                ..tables::finish(&self.chosen.settings, beside.leaves)
             }),
         }
     }
@@ -278,15 +284,16 @@ impl<'a> Fitting<'a> {
     /// The run of trees and clusters together.
     fn all_together(&self) -> Result<Trainer<'a>> {
         let mut trees = Model::mixture(self.models.clone())?;
-        let (Finish::Clusters(leaves), Some(settings)) = (&self.finish, self.together()) else {
+        let (Finish::Beside(beside), Some(settings)) = (&self.finish, self.together()) else {
             return Err(Error::Settings("nothing to train on together".into()));
         };
-        trees.about.training.set("clusters", leaves);
+        trees.about.training.set("clusters", beside.leaves);
+        trees.about.training.set("factors", beside.correlated);
         trees.about.training.set("finish", &settings);
         let seed = self.chosen.settings.seed;
-        let clusters = class_clusters(&trees, &self.data, leaves, seed)?;
-        let model = Model::mixture(vec![trees, clusters])?;
-        Trainer::assemble(model, settings, self.data.clone())
+        let mut all = beside.models(&trees, &self.data, seed)?;
+        all.insert(0, trees);
+        Trainer::assemble(Model::mixture(all)?, settings, self.data.clone())
     }
 
     /// Takes the run of a part that is done.
@@ -296,7 +303,7 @@ impl<'a> Fitting<'a> {
                 search.add(candidate, &trainer);
             }
             if search.next().is_none() {
-                self.choose();
+                self.choose()?;
             }
             return Ok(());
         }
@@ -314,15 +321,44 @@ impl<'a> Fitting<'a> {
     }
 
     /// Takes what won; it is trained on all rows for as many steps as were best.
-    pub(crate) fn choose(&mut self) {
+    pub(crate) fn choose(&mut self) -> Result<()> {
         let Some(search) = self.search.take() else {
-            return;
+            return Ok(());
         };
         self.start.about.training.set("trials", &search.trials);
         if let Some((candidate, stop_after)) = search.winner() {
             (self.chosen, self.finish) = (candidate.preset, candidate.finish);
             self.stop_after = stop_after.filter(|_| self.validation.is_none());
         }
+        let (train, held_out) = ((*search.train).clone(), (*search.held_out).clone());
+        let best = search.best().map(|best| best.score);
+        self.correlate(Split { train, held_out }, best)
+    }
+
+    /// Puts clusters with factors beside the trees, where they say more of held-out rows than the best trial of trees, and
+    /// than other clusters.
+    fn correlate(&mut self, rows: Split<'_>, best: Option<f64>) -> Result<()> {
+        if !self.may_correlate {
+            return Ok(());
+        }
+        let leaves = self.chosen.settings.leaves;
+        let mut beside = match self.finish {
+            Finish::Beside(beside) => beside,
+            Finish::Trees => Beside::correlated(leaves, 0),
+            Finish::Model => return Ok(()),
+        };
+        let prior = self.start.prior.as_deref();
+        let preset = &self.chosen;
+        let trial = beside::Trial {
+            preset,
+            prior,
+            rows,
+        };
+        beside.correlated = trial.factors(&beside, best)?;
+        if beside.correlated > 0 {
+            self.finish = Finish::Beside(beside);
+        }
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ pub struct Fit {
     pub(super) channels: Option<usize>,
     pub(super) trees: Option<usize>,
     pub(super) without_clusters: bool,
+    pub(super) without_factors: bool,
     pub(super) held_out: Option<f64>,
     pub(super) curves: Option<bool>,
     pub(super) changes: Map<String, Value>,
@@ -189,6 +190,7 @@ impl Fit {
         Self {
             device,
             precision,
+            without_factors: device != Device::Cpu, // which a GPU does not compute
             ..self
         }
     }

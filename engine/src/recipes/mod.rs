@@ -10,6 +10,7 @@ mod densities;
 mod regressions;
 pub mod images;
 pub mod sequences;
+mod beside;
 mod search;
 mod fit_options;
 mod fit_progress;

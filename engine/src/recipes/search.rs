@@ -3,7 +3,9 @@
 //! The best of the short trials may be tried once more for longer. What wins is then trained on all rows, for as many
 //! steps as were best.
 
+use crate::recipes::beside::Beside;
 use crate::recipes::presets::Preset;
+use crate::structure::Kind;
 use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
@@ -16,10 +18,18 @@ use std::sync::Arc;
 pub(crate) enum Finish {
     /// Nothing.
     Trees,
-    /// Clusters of the classes stand beside the trees, and all are trained on together.
-    Clusters(LeafStart),
+    /// Clusters stand beside the trees, and all are trained on together.
+    Beside(Beside),
     /// There were no trees: a model is trained on.
     Model,
+}
+
+impl Finish {
+    /// Clusters beside the trees, where there are any.
+    pub fn with(clusters: Option<LeafStart>) -> Self {
+        let clusters = clusters.map(Beside::independent);
+        clusters.map_or(Self::Trees, Self::Beside)
+    }
 }
 
 /// A way to learn that is tried.
@@ -27,6 +37,13 @@ pub(crate) enum Finish {
 pub(crate) struct Candidate {
     pub preset: Preset,
     pub finish: Finish,
+}
+
+impl Candidate {
+    /// The kinds of the columns.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.preset.structure.row_kinds()
+    }
 }
 
 /// Shares of the cells of held-out rows that are taken away, beside the rows as they are.

@@ -21,7 +21,7 @@
 //! ```
 
 use crate::error::Result;
-use crate::layers::leaf::{Coordinate, Family};
+use crate::layers::leaf::{Coordinate, Factors, Family};
 use crate::layers::mixing::Mixing;
 use crate::layers::weights::{TreeWeights, Weights};
 use crate::model::Model;
@@ -51,13 +51,12 @@ pub fn class_clusters(
     seed: u64,
 ) -> Result<Model> {
     data.check(&like.structure)?;
-    let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
+    let classes = like.structure.classes;
     let labelled = match classes {
         1 => data.len(),
         _ => data.labels.iter().filter(|&&label| label >= 0).count(),
     };
     let each = (labelled / (ROWS * classes)).clamp(1, MOST);
-    let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
     let found = clusterings(like, data, start, each, seed);
     data.stop.check()?;
     let size = |d: usize| {
@@ -66,8 +65,15 @@ pub fn class_clusters(
     };
     let sizes: Vec<f64> = (0..each * found.len()).map(|d| size(d) as f64).collect(); // (M)
     let families: Vec<Family> = found.into_iter().map(|(family, _)| family).collect();
+    model_of(like, &families, sizes)
+}
+
+/// A model of the clusters of all classes, as many of each, and their sizes (M).
+pub(super) fn model_of(like: &Model, families: &[Family], sizes: Vec<f64>) -> Result<Model> {
+    let (kinds, classes) = (&like.structure.kinds, like.structure.classes);
+    let columns = [(0..kinds.len() as u32).collect::<Vec<_>>()];
     let tree = TreeWeights {
-        families: vec![side_by_side(kinds, &families)],
+        families: vec![side_by_side(kinds, families)],
         levels: vec![class_weights(classes, &sizes)],
     };
     let tops = Mixing::from_logits(1, classes, classes, |_, y, c| {
@@ -110,7 +116,7 @@ fn clusterings(
 }
 
 /// Clusters of some rows, and which of them each row belongs to.
-fn clusters_of(
+pub(super) fn clusters_of(
     like: &Model,
     rows: &[f32],
     start: &LeafStart,
@@ -131,7 +137,7 @@ fn clusters_of(
 }
 
 /// The rows of a class, as many as it has, each as often as its weight says.
-fn rows_of(data: &Data<'_>, class: Option<i64>, width: usize) -> Vec<f32> {
+pub(super) fn rows_of(data: &Data<'_>, class: Option<i64>, width: usize) -> Vec<f32> {
     let rows: Vec<usize> = (0..data.len())
         .filter(|&row| class.is_none_or(|class| data.label(row) == class))
         .collect();
@@ -163,6 +169,7 @@ fn class_weights(classes: usize, sizes: &[f64]) -> Mixing {
 fn side_by_side(kinds: &[Kind], families: &[Family]) -> Family {
     let components = families.iter().map(|family| family.components).sum();
     let mut all = Family::new(kinds, components);
+    all.factors = factors_side_by_side(families, components);
     let mut first = 0;
     for family in families {
         let m = family.components;
@@ -190,6 +197,20 @@ fn side_by_side(kinds: &[Kind], families: &[Family]) -> Family {
         first += m;
     }
     all
+}
+
+/// The factors of all families, if they have any.
+fn factors_side_by_side(families: &[Family], components: usize) -> Option<Factors> {
+    let rank = families.first()?.factors.as_ref()?.rank;
+    let lines = families[0].coordinates.len() * rank;
+    let mut loadings = Vec::with_capacity(lines * components);
+    for line in 0..lines {
+        for family in families {
+            let own = &family.factors.as_ref()?.loadings[line * family.components..];
+            loadings.extend_from_slice(&own[..family.components]);
+        }
+    }
+    Some(Factors { rank, loadings })
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub(crate) mod settings;
 pub(crate) mod data;
 pub(crate) mod loss;
 pub(crate) mod class_clusters;
+mod factor_analysis;
+pub(crate) mod correlated_clusters;
 mod augment;
 mod step_randomness;
 pub(crate) mod backward_and_step;

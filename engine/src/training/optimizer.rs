@@ -521,4 +521,40 @@ mod tests {
         );
         assert_eq!(simplex.to_mixing(), mixing);
     }
+
+    /// EM on one matrix: counts move towards what flows, and a weight of zero stays zero.
+    #[test]
+    fn em_follows_its_definition() {
+        let given_weights = [0.5, 0.0, 0.25, 0.25, 0.125, 0.375, 0.25, 0.25];
+        let mixing = Mixing::from_weights(1, 2, 4, &given_weights);
+        let mut simplex = Simplex::new(&mixing);
+        let length = mixing.logits.len();
+        let mut moments = Moments::new(length);
+        let mut first = vec![0.0f64; length];
+        for index in 0..3 {
+            let gradient: Vec<f32> = (0..length)
+                .map(|i| ((i + index) % 5) as f32 - 1.0)
+                .collect();
+            let added: Vec<f32> = (0..length).map(|i| (i % 3) as f32 * 0.5).collect();
+            let counts = if index == 1 { &added[..] } else { &[] };
+            let before = simplex.clone();
+            let step = Step::new(Rule::Em, 0.25, 0.0, index);
+            let all = (&mut simplex, &mut moments, counts);
+            update_mixing(&step, all, 0, given(&gradient));
+            for c in 0..2 {
+                let mut kept = [0.0; 4];
+                for (a, kept) in kept.iter_mut().enumerate() {
+                    let (place, w) = (mixing.place(0, c, a), before.weight(0, c, a));
+                    let flow = w * gradient[place] + counts.get(place).unwrap_or(&0.0);
+                    first[place] = 0.75 * first[place] + 0.25 * f64::from(flow.max(0.0));
+                    *kept = if w > 0.0 { first[place] + 1e-6 } else { 0.0 };
+                }
+                for (a, new) in kept.iter().enumerate() {
+                    let new = new / kept.iter().sum::<f64>();
+                    let ours = f64::from(simplex.weight(0, c, a));
+                    assert!((ours - new).abs() < 1e-6, "{index} {c} {a}: {ours} {new}");
+                }
+            }
+        }
+    }
 }

@@ -311,7 +311,7 @@ impl<'a> Trainer<'a> {
 }
 
 /// P(y) as the settings say.
-fn set_prior(model: &mut Model, prior: &Prior, data: &Data<'_>) -> Result<()> {
+pub(crate) fn set_prior(model: &mut Model, prior: &Prior, data: &Data<'_>) -> Result<()> {
     let counts = data.class_counts(model.structure.classes)?;
     let uniform = vec![1.0; model.structure.classes];
     model.set_prior(match prior {

@@ -28,6 +28,7 @@ impl Trainer<'_> {
                 got: format!("cuda:{ordinal}"),
             });
         }
+        self.model.weights.check_for_gpu(ordinal)?;
         let place = |place: u32| if place == OUTSIDE { -1 } else { place as i32 };
         let places: Vec<i32> = self
             .placements

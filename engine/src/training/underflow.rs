@@ -153,7 +153,8 @@ pub(crate) fn add_leaf_flows(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structure::{Kind, Structure};
+    use crate::circuit::log_space::Join;
+    use crate::structure::{Kind, Sharing, Structure};
 
     const CLASSES: usize = 3;
 
@@ -205,5 +206,73 @@ mod tests {
             expected[b * CLASSES..][..CLASSES].fill(0.0);
             assert_eq!(gradients, expected, "sample {b}");
         }
+    }
+
+    /// Matrices that are not square, shared by two children each.
+    #[test]
+    fn pairs_are_counted_at_their_place() {
+        let sequence = Structure::sequence(8).components(3).classes(2);
+        let sequence = sequence
+            .level(2, 5, Sharing::Shared)
+            .level(4, 7, Sharing::Own);
+        let structure = sequence.build().unwrap();
+        let model = Model::random(structure, 1.0, 5);
+        for (l, mixing) in model.weights.trees[0].levels.iter().enumerate() {
+            let level = &model.structure.trees[0].levels[l];
+            let (a, c) = (mixing.columns, mixing.rows);
+            let pairs: Vec<f64> = (0..level.weight_of.len() * a * c)
+                .map(|i| i as f64)
+                .collect();
+            let mut counts = vec![1.0; mixing.logits.len()];
+            add_pairs(level, mixing, &pairs, &mut counts);
+            let mut expected = vec![1.0; counts.len()];
+            for (j, &matrix) in level.weight_of.iter().enumerate() {
+                for (from, to) in (0..a).flat_map(|from| (0..c).map(move |to| (from, to))) {
+                    let pair = pairs[(j * a + from) * c + to] as f32;
+                    expected[mixing.place(matrix as usize, to, from)] += pair;
+                }
+            }
+            assert_eq!(counts, expected, "level {l}");
+        }
+    }
+
+    #[test]
+    fn classes_are_counted_at_their_place() {
+        let table = Structure::table(&[Kind::Gaussian; 2]).components(2);
+        let structure = table.channels([5]).classes(CLASSES).build().unwrap();
+        let model = Model::random(structure, 1.0, 5);
+        let circuit = LogCircuit::new(&model.structure, &model.weights);
+        let mut values = LogValues::default();
+        circuit.forward(&model.structure, &[0.5, -1.0], Join::Sum, &mut values);
+        let flows = circuit.flows(&model.structure, &values, &[0.2, 0.5, 0.3]);
+        let counts = Counts::new(&model, &[(0, flows.clone()), (1, flows.clone())]);
+        for (y, a) in (0..CLASSES).flat_map(|y| (0..5).map(move |a| (y, a))) {
+            let flow = 2.0 * flows.classes[y * 5 + a] as f32;
+            assert!(flow > 0.0);
+            assert_eq!(counts.classes[model.weights.classes.place(0, y, a)], flow);
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_is_read_by_sample_and_node() {
+        let table = Structure::table(&[Kind::Gaussian; 2]).components(2);
+        let model = Model::random(table.channels([2]).build().unwrap(), 1.0, 5);
+        let batch = Batch::of_rows(2, &[0.5; 2 * 150]);
+        let masks: Dropped = vec![0, 1 << 7, 0, 1 << 63, 0, 1 << 2];
+        let dropped = [vec![masks]];
+        let given = Given {
+            model: &model,
+            batch: &batch,
+            labels: &[],
+            weights: &[],
+            dropped: &dropped,
+            target: Target::Likelihood,
+        };
+        let both = (0..2).flat_map(|node| (0..150).map(move |b| (node, b)));
+        let found: Vec<_> = both
+            .filter(|&(node, b)| given.is_dropped(b, 0, 0, node))
+            .collect();
+        assert_eq!(found, [(0, 64 + 7), (1, 63), (1, 128 + 2)]);
+        assert!(!given.is_dropped(71, 0, 1, 0), "no layer above has any");
     }
 }

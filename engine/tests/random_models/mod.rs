@@ -11,6 +11,11 @@ use sumout::{Model, Rows, Settings, Trainer};
 /// A model of a random structure with a prior of its own; its weights go down to e^(−3·spread).
 pub fn model(spread: f64, draw: &mut Draw) -> Model {
     let structure = structure(draw);
+    model_of(structure, spread, draw)
+}
+
+/// The same with this structure.
+pub fn model_of(structure: Structure, spread: f64, draw: &mut Draw) -> Model {
     let mut model = Model {
         weights: weights(&structure, spread, draw),
         ..Model::random(structure, 0.0, 0)

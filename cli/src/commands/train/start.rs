@@ -263,7 +263,7 @@ pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingD
         let target = number_target::describe(&data.table, column);
         writeln!(out, "target     {}", one_line(&target))?;
     }
-    if fitting.trials() == 0 {
+    if fitting.trials() <= 1 {
         writeln!(out, "model      {}", describe_model(fitting))?;
     }
     let has_holes =
@@ -279,10 +279,13 @@ pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingD
             1 => "one tree".to_owned(),
             trees => format!("{trees} trees"),
         };
-        let trials = fitting.trials();
+        let trials = match fitting.trials() {
+            1 => "a trial".to_owned(),
+            trials => format!("{trials} trials"),
+        };
         writeln!(
             out,
-            "training   {trials} trials scored on held-out rows, then {trees}; at most {steps} steps of {batch} rows, \
+            "training   {trials} scored on held-out rows, then {trees}; at most {steps} steps of {batch} rows, \
              seed {seed}{note}"
         )?;
     } else {
