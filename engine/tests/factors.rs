@@ -6,6 +6,7 @@ mod random_models;
 use random_models::Draw;
 use std::ops::ControlFlow;
 use sumout::internals::{Coordinate, Factors};
+use sumout::model::ColumnRange;
 use sumout::recipes::{Fit, Fitting};
 use sumout::reference::Reference;
 use sumout::training::{Checkpoint, Data};
@@ -232,6 +233,12 @@ fn a_file_keeps_factors_and_refuses_wrong_ones() {
         factors.loadings[at] = value;
         assert!(wrong.check().is_err(), "{at} {value}");
     }
+    let mut wrong = model.clone(); // one factor more than there are coordinates
+    let family = &mut wrong.weights.trees[0].families[0];
+    let loadings = vec![0.0; 4 * family.components * family.coordinates.len()];
+    family.factors = Some(Factors { rank: 4, loadings });
+    let error = wrong.check().unwrap_err().to_string();
+    assert!(error.contains("expected 1 to 3"), "{error}");
     let error = Predictor::new(model)
         .unwrap()
         .use_device(Device::Cuda(0), Precision::Tf32);
@@ -299,7 +306,7 @@ fn a_fit_chooses_factors_where_they_tell_classes_apart() {
     let rows = Rows::new(&values, 3).unwrap();
     let fit = Fit::new().steps(40);
     let model = fit.clone().run(rows, &labels).unwrap();
-    assert!(model.about.training.get::<usize>("factors") > Some(0));
+    assert!(model.about.training.get::<usize>("clusters_with_factors") > Some(0));
     let mut predictor = Predictor::new(model.clone()).unwrap();
     let scores = predictor.score(Rows::new(&[1.5, 1.5, 0.0, 1.5, -1.5, 0.0], 3).unwrap());
     let posterior = scores.unwrap().posterior;
@@ -307,23 +314,79 @@ fn a_fit_chooses_factors_where_they_tell_classes_apart() {
         posterior[(0, 0)] > 0.9 && posterior[(1, 1)] > 0.9,
         "{posterior:?}"
     );
-    let mut fitting = fit.start(Data::new(rows, &labels)).unwrap();
+    let (mut fitting, mut stops) = (fit.start(Data::new(rows, &labels)).unwrap(), 0);
     while !fitting.is_done() {
-        let stop = |progress: &sumout::recipes::FitProgress| match progress.step % 25 {
-            0 => ControlFlow::Break(()),
+        // 40 steps of the trial, 40 of each of three trees, 5 of all together.
+        let stop = |progress: &sumout::recipes::FitProgress| match progress.step {
+            17 | 60 | 130 | 162 => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         };
         fitting.run_with(stop).unwrap();
         if !fitting.is_done() {
+            stops += 1;
             let bytes = fitting.checkpoint().unwrap();
             let checkpoint = Checkpoint::from_bytes(&bytes).unwrap();
             fitting = Fitting::resume(checkpoint, Data::new(rows, &labels), None).unwrap();
         }
     }
     assert_eq!(fitting.into_model().unwrap().weights, model.weights);
+    assert_eq!(stops, 4);
     let on_a_gpu = Fit::new()
         .steps(40)
         .device(Device::Cuda(0), Precision::Tf32);
     let fitting = on_a_gpu.start(Data::new(rows, &labels)).unwrap();
     assert_eq!(fitting.trials(), 0); // which does not compute factors
+}
+
+/// In units of the data that are not those of the model (scaled columns with curves, one of them with a bound), answers
+/// are integrals of the model's own scores.
+#[test]
+fn answers_are_in_the_units_of_the_data() {
+    let (mut values, labels) = crossed(400);
+    for row in values.chunks_exact_mut(3) {
+        (row[0], row[1], row[2]) = (5.0 + 40.0 * row[0], (0.5 * row[1]).exp(), 2.0 * row[2]);
+    }
+    let bound = ColumnRange {
+        low: Some(0.0),
+        ..ColumnRange::default()
+    };
+    let ranges = [ColumnRange::default(), bound, ColumnRange::default()];
+    let fit = Fit::new().ranges(&ranges).steps(20);
+    let model = fit.run(Rows::new(&values, 3).unwrap(), &labels).unwrap();
+    assert!(model.has_factors());
+    assert!(!model.scaling.curves.is_empty());
+    let mut predictor = Predictor::new(model).unwrap();
+    let hole = f32::NAN;
+    for (row, column) in [([45.0, hole, 1.0], 1), ([hole, 2.0, hole], 0)] {
+        let asked = Rows::new(&row, 3).unwrap();
+        let imputed = predictor.impute_mean(asked, None).unwrap();
+        let median = predictor.impute_quantiles(asked, &[0.5], None).unwrap();
+        let (mean, variance) = (imputed.mean[(0, column)], imputed.variance[(0, column)]);
+        let (mean, sigma) = (f64::from(mean), f64::from(variance).sqrt());
+        let (mut sums, mut below, step) = ([0.0; 3], 0.0, sigma / 500.0);
+        for i in -5_000..10_000 {
+            let x = mean + (f64::from(i) + 0.5) * step;
+            if column == 1 && x <= 0.0 {
+                continue;
+            }
+            let mut filled = row;
+            filled[column] = x as f32;
+            let log = predictor.log_marginal(Rows::new(&filled, 3).unwrap());
+            let weight = log.unwrap()[0].exp() * step;
+            (0..3).for_each(|p| sums[p] += weight * (x - mean).powi(p as i32));
+            below += if x < f64::from(median[0][(0, column)]) {
+                weight
+            } else {
+                0.0
+            };
+        }
+        let all = predictor.log_marginal(asked).unwrap()[0].exp();
+        assert!((sums[0] / all - 1.0).abs() < 2e-3, "{} {all}", sums[0]);
+        assert!((sums[1] / all).abs() < 0.01 * sigma, "{sums:?} {sigma}");
+        assert!(
+            (sums[2] / all / sigma.powi(2) - 1.0).abs() < 0.02,
+            "{sums:?} {sigma}"
+        );
+        assert!((below / all - 0.5).abs() < 0.01, "{below} {all}");
+    }
 }

@@ -25,6 +25,19 @@ impl Triangle {
         all
     }
 
+    /// The numbers that a matrix of this side has.
+    pub fn packed(&self, side: usize) -> Vec<Lane> {
+        self.0[..Self::line(side)].to_vec()
+    }
+
+    /// The triangle that [`packed`](Self::packed) was called on.
+    #[inline(always)]
+    pub fn unpacked(numbers: &[Lane]) -> Self {
+        let mut all = Self([[0.0; LANES]; NUMBERS]);
+        all.0[..numbers.len()].copy_from_slice(numbers);
+        all
+    }
+
     /// Where line r begins.
     #[inline(always)]
     fn line(r: usize) -> usize {

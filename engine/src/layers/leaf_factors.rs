@@ -33,12 +33,12 @@ struct Block {
     mean: Vec<Lane>,    // (S)
     inverse: Vec<Lane>, // (S): 1/σ
     scaled: Vec<Lane>,  // (S, R): a
-    whole: Triangle,    // L where all coordinates are observed
+    whole: Vec<Lane>,   // L where all coordinates are observed, packed
 }
 
-/// Mean and deviation of every normal coordinate and component given what is observed; anything where it is observed
-/// itself.
-#[derive(Clone, Debug, Default)]
+/// Mean and deviation of normal coordinates in every component given what is observed; zeros of those that were not asked
+/// for.
+#[derive(Clone, Debug)]
 pub struct Conditionals {
     components: usize,
     mean: Vec<f64>,  // (S, M)
@@ -99,7 +99,7 @@ impl Block {
             mean,
             inverse,
             scaled,
-            whole,
+            whole: whole.packed(rank),
         }
     }
 
@@ -108,7 +108,7 @@ impl Block {
     fn observe(&self, rank: usize, seen: &Seen, is_whole: bool) -> (Triangle, [Lane; MAX_RANK]) {
         let mut b = [[0.0; LANES]; MAX_RANK];
         let mut triangle = if is_whole {
-            self.whole
+            Triangle::unpacked(&self.whole)
         } else {
             Triangle::identity(rank)
         };
@@ -239,17 +239,29 @@ impl LeafFactors {
         }
     }
 
-    /// Mean and deviation of every missing number given what is observed.
-    pub(crate) fn conditionals(&self, inputs: &[u32], frame: &[f32], to: &mut Conditionals) {
+    /// Mean and deviation of every missing number, or of one of them alone, given what is observed.
+    pub(crate) fn conditionals(
+        &self,
+        inputs: &[u32],
+        frame: &[f32],
+        only: Option<usize>,
+    ) -> Conditionals {
         let (seen, m) = (self.seen(inputs, frame), self.components);
         let is_whole = self.is_whole(&seen);
-        to.components = m;
-        to.mean.resize(inputs.len() * m, 0.0);
-        to.sigma.resize(inputs.len() * m, 0.0);
-        let missing: Vec<usize> = self.holes(&seen, inputs.len()).collect();
+        let mut found = Conditionals {
+            components: m,
+            mean: vec![0.0; inputs.len() * m],
+            sigma: vec![0.0; inputs.len() * m],
+        };
+        let holes = self.holes(&seen, inputs.len());
+        let missing: Vec<usize> = holes
+            .filter(|s| only.is_none_or(|only| *s == only))
+            .collect();
         for (block, first) in self.blocks.iter().zip((0..).step_by(LANES)) {
+            let to = &mut found;
             arch().dispatch(|| self.conditional_block(block, &seen, is_whole, &missing, first, to));
         }
+        found
     }
 
     #[inline(always)]
@@ -387,8 +399,7 @@ pub(crate) mod tests {
         let family = correlated();
         let factors = LeafFactors::new(&family).unwrap();
         for frame in patterns().filter(|frame| frame[1].is_nan()) {
-            let mut found = Conditionals::default();
-            factors.conditionals(&INPUTS, &frame, &mut found);
+            let found = factors.conditionals(&INPUTS, &frame, None);
             for (d, (mean, sigma)) in found.of(1).enumerate() {
                 let (mut sums, step) = ([0.0; 3], sigma / 50.0);
                 for i in -400..=400 {

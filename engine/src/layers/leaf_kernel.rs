@@ -280,7 +280,6 @@ impl LeafKernel {
 
     /// Log-densities less the largest, in f64: for a row far from every component, and where there are factors. The
     /// largest, `None` where no component is finite.
-    #[cold]
     fn in_f64(&self, inputs: &[u32], frame: &[f32], row: &mut [f32]) -> Option<f64> {
         let mut log_prob = vec![0.0; self.family.components];
         match &self.joint {

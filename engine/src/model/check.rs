@@ -205,10 +205,9 @@ fn check_family(family: &Family, kinds: &[Kind], m: usize) -> std::result::Resul
 /// Loadings are there for every coordinate, small enough, and 0 where it is discrete.
 fn check_factors(factors: &Factors, kinds: &[Kind], m: usize) -> std::result::Result<(), String> {
     let (rank, loadings) = (factors.rank, &factors.loadings);
-    if !(1..=MAX_RANK).contains(&rank) || loadings.len() != kinds.len() * rank * m {
-        return Err(format!(
-            "factors: expected 1 to {MAX_RANK} for {m} components"
-        ));
+    let most = MAX_RANK.min(kinds.len()); // more would say nothing more
+    if !(1..=most).contains(&rank) || loadings.len() != kinds.len() * rank * m {
+        return Err(format!("factors: expected 1 to {most} for {m} components"));
     }
     for (s, (kind, loadings)) in kinds
         .iter()

@@ -44,7 +44,7 @@ pub struct ColumnRange {
 const LARGEST: f64 = 1e150;
 
 /// Mean and variance.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct MeanVariance {
     pub mean: f64,
     pub variance: f64,

@@ -29,6 +29,9 @@ const MOST_KNOTS: usize = 129;
 /// A curve with fewer knots than this would say nothing about a column: it is left out.
 const LEAST_KNOTS: usize = 8;
 
+/// So many deviations from the mean, a normal has nothing left that would count, however large the numbers are there.
+const FAR: f64 = 20.0;
+
 /// A curve through knots; the identity without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,16 +133,21 @@ impl Curve {
     pub(crate) fn moments(&self, mean: f64, sigma: f64) -> MeanVariance {
         let middle = self.to_data(mean); // squares are taken from here, so that nothing cancels
         let (mut first, mut second) = (0.0, 0.0);
-        let mut from = f64::NEG_INFINITY;
+        let (mut from, mut below) = (f64::NEG_INFINITY, 0.0); // Φ(from)
         for knots in 0..=self.x.len() {
             let to = self.y.get(knots);
             let to = to.map_or(f64::INFINITY, |&y| (f64::from(y) - mean) / sigma);
+            if to < -FAR {
+                from = to;
+                continue;
+            }
             let piece = self.piece(knots);
             let (at, by) = (
                 piece.x + (mean - piece.y) / piece.slope - middle,
                 sigma / piece.slope,
             );
-            let share = normal_cdf(to) - normal_cdf(from);
+            let with = normal_cdf(to);
+            let share = with - below;
             let edges = normal_density(from) - normal_density(to);
             let times = |t: f64| match t.is_finite() {
                 true => t * normal_density(t),
@@ -149,7 +157,10 @@ impl Curve {
             second += at * at * share
                 + 2.0 * at * by * edges
                 + by * by * (share + times(from) - times(to));
-            from = to;
+            if to > FAR {
+                break;
+            }
+            (from, below) = (to, with);
         }
         MeanVariance {
             mean: middle + first,

@@ -24,14 +24,18 @@ impl Filling<'_> {
 }
 
 impl Predictor {
-    /// Mean and deviation of the missing numbers of position i of tree t in sample b of the rows that are loaded, in the
-    /// units of the model; nothing where the position has no factors.
-    pub(super) fn conditionals(&self, t: usize, i: usize, b: usize) -> Option<Conditionals> {
+    /// Mean and deviation of the missing numbers of position i of tree t, or of one of them, in sample b of the rows that
+    /// are loaded, in the units of the model; nothing where the position has no factors.
+    pub(super) fn conditionals(
+        &self,
+        t: usize,
+        i: usize,
+        b: usize,
+        only: Option<usize>,
+    ) -> Option<Conditionals> {
         let position = &self.model.structure.trees[t].positions[i];
         let factors = self.leaves[t][position.family as usize].factors.as_ref()?;
-        let mut found = Conditionals::default();
-        factors.conditionals(&position.inputs, self.batch.row(b), &mut found);
-        Some(found)
+        Some(factors.conditionals(&position.inputs, self.batch.row(b), only))
     }
 
     /// Mean and variance of a normal of the model, as [`Beliefs`](super::beliefs::Beliefs) want them: in the units of the

@@ -115,7 +115,7 @@ impl Flows<'_> {
                     }
                     if flow.is_empty() {
                         self.of(t, i, b, flow);
-                        given = self.predictor.conditionals(t, i, b);
+                        given = self.predictor.conditionals(t, i, b, None);
                     }
                     let density = &leaves[t][position.family as usize].densities[s];
                     let column = column as usize;
@@ -126,7 +126,7 @@ impl Flows<'_> {
                     let bent = self.predictor.bent_moments().get(&(t, i, s));
                     let in_row = given
                         .as_ref()
-                        .map(|given| self.moments_in_row(given, s, column));
+                        .map(|given| self.moments_in_row(given, s, column, flow));
                     let moments = in_row.as_ref().or(bent);
                     beliefs.add(place, density, flow, moments.map(Vec::as_slice));
                 }
@@ -136,10 +136,22 @@ impl Flows<'_> {
 }
 
 impl Flows<'_> {
-    /// Mean and variance of a missing number in every component, given what is observed in the same leaf.
-    fn moments_in_row(&self, given: &Conditionals, s: usize, column: usize) -> Vec<MeanVariance> {
-        let moments = |(mean, sigma)| self.predictor.moments_of(column, mean, sigma);
-        given.of(s).map(moments).collect()
+    /// Mean and variance of a missing number in every component, given what is observed in the same leaf; zeros where a
+    /// component has so little flow that they change no digit.
+    fn moments_in_row(
+        &self,
+        given: &Conditionals,
+        s: usize,
+        column: usize,
+        flow: &[f64],
+    ) -> Vec<MeanVariance> {
+        const NOTHING: f64 = 1e-15;
+        let least = NOTHING * flow.iter().sum::<f64>();
+        let moments = |((mean, sigma), &flow): ((f64, f64), &f64)| match flow > least {
+            true => self.predictor.moments_of(column, mean, sigma),
+            false => MeanVariance::default(),
+        };
+        given.of(s).zip(flow).map(moments).collect()
     }
 
     /// M of a tree.
@@ -147,9 +159,14 @@ impl Flows<'_> {
         self.predictor.model.structure.trees[t].components
     }
 
-    /// The same as means and deviations, (M); nothing where the leaf has no factors.
-    pub(super) fn conditionals(&self, t: usize, i: usize, b: usize) -> Option<Conditionals> {
-        self.predictor.conditionals(t, i, b)
+    /// Mean and deviation of a missing number in every component given what is observed in the same leaf; nothing where
+    /// the leaf has no factors.
+    pub(super) fn conditionals(
+        &self,
+        (t, i, s): (usize, usize, usize),
+        b: usize,
+    ) -> Option<Conditionals> {
+        self.predictor.conditionals(t, i, b, Some(s))
     }
 }
 

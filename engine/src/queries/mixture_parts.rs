@@ -20,7 +20,7 @@ struct Place {
 /// What the distributions of a column have in common: all but the weights.
 pub(super) struct Parts {
     places: Vec<Place>,
-    pub(super) normals: Vec<Normal>, // where there are factors, a guess
+    pub(super) normals: Vec<Normal>, // where there are factors, only as many as there will be in a row
     bend: Option<Bend>,
     has_factors: bool,
     units: (f64, f64), // offset and factor of the column
@@ -173,7 +173,8 @@ impl Parts {
         let mut rest = &mut normals[..];
         for place in &self.places {
             let (own, others) = rest.split_at_mut(flows.components(place.tree));
-            if let Some(given) = flows.conditionals(place.tree, place.position, b) {
+            let of = (place.tree, place.position, place.coordinate);
+            if let Some(given) = flows.conditionals(of, b) {
                 for (to, (mean, sigma)) in own.iter_mut().zip(given.of(place.coordinate)) {
                     *to = Normal {
                         mean: mean * factor + offset,

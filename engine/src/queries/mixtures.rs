@@ -120,13 +120,13 @@ impl<'a> Mixture<'a> {
             let (mean, variance) = (f64::NAN, f64::NAN);
             return MeanVariance { mean, variance };
         }
-        let parts = || self.weights.iter().enumerate().filter(|(_, w)| **w > 0.0);
-        let mean: f64 = parts().map(|(d, w)| w * of_part(d).mean).sum();
-        let around = |(d, w): (usize, &f64)| {
-            let part = of_part(d);
-            w * (part.variance + (part.mean - mean).powi(2))
-        };
-        let variance = parts().map(around).sum();
+        let weights = self.weights.iter().copied().enumerate();
+        let weights = weights.filter(|(_, w)| *w > 0.0);
+        let parts: Vec<(f64, MeanVariance)> = weights.map(|(d, w)| (w, of_part(d))).collect();
+        let mean: f64 = parts.iter().map(|(w, part)| w * part.mean).sum();
+        let around =
+            |(w, part): &(f64, MeanVariance)| w * (part.variance + (part.mean - mean).powi(2));
+        let variance = parts.iter().map(around).sum();
         MeanVariance { mean, variance }
     }
 

@@ -16,6 +16,7 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::Model;
@@ -93,7 +94,8 @@ impl Fit {
         let mut fitting = Fitting::new(self.given(), chosen, Arc::new(data));
         (fitting.options, fitting.search, fitting.finish) = (options, search, finish);
         (fitting.trees, fitting.structures) = (trees, structures);
-        fitting.may_correlate = self.may_correlate(&kinds, fitting.data.len());
+        let is_open = fitting.search.is_some() && self.may_correlate(&kinds, fitting.data.len());
+        fitting.may_correlate = is_open;
         Ok(fitting)
     }
 
@@ -225,6 +227,9 @@ impl Fit {
         }
         let settings = &candidates[0].preset.settings;
         let Split { train, held_out } = data.split(share, settings.seed);
+        if [&train, &held_out].into_iter().any(Data::is_weightless) {
+            return Ok(None);
+        }
         let given_steps = self.given_steps();
         let mut search = Search {
             candidates: candidates.to_vec(),
@@ -232,6 +237,7 @@ impl Fit {
             held_out: Arc::new(held_out),
             long_steps: None,
             given_steps,
+            at_the_end: classes > 1,
             trials: Vec::new(),
         };
         search.hold_out(search.held_out.clone(), &candidates[0].preset);
@@ -239,9 +245,7 @@ impl Fit {
             search.given_steps = Some(given_steps.unwrap_or(settings.steps));
             search.shorten(images::TRIAL_STEPS);
         }
-        if classes > 1 {
-            search.score_at_the_end();
-        } else if self.target.is_none() {
+        if classes == 1 && self.target.is_none() {
             let long_steps = densities::long_steps(rows, settings.batch);
             search.long_steps = given_steps.is_none().then_some(long_steps);
             search.shorten(TRIAL_STEPS);
@@ -259,6 +263,9 @@ impl Fit {
     pub fn go_on<'a>(self, model: Model, data: Data<'a>) -> Result<Fitting<'a>> {
         let data = data.bent(&model.scaling)?;
         data.check(&model.structure)?;
+        if let Device::Cuda(ordinal) = self.device {
+            model.weights.check_for_gpu(ordinal)?;
+        }
         let mut settings = tables::settings(&model.structure.row_kinds(), &data.values);
         settings.leaves = narrowest(&model).unwrap_or(settings.leaves);
         let settings = settings.with(&self.changes)?;

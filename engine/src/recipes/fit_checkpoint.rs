@@ -27,6 +27,8 @@ struct Done {
     chosen: bool,
     trees: usize,
     steps: usize,
+    #[serde(default)] // older programs knew none
+    clusters_with_factors: usize, // at most, in a class
 }
 
 fn wrong(error: impl ToString) -> Error {
@@ -55,6 +57,7 @@ impl<'a> Fitting<'a> {
             trials: trials.unwrap_or_else(|| self.noted_trials()),
             trees: self.trees_done,
             steps: self.steps_done,
+            clusters_with_factors: self.correlated(),
         };
         // Once all are trained together, the trees apart are no longer needed.
         let apart = self.models.iter().filter(|_| self.trees_done < self.trees);
@@ -86,7 +89,7 @@ impl<'a> Fitting<'a> {
             search.trials = done.trials;
         }
         if done.chosen {
-            fitting.choose()?;
+            fitting.choose(Some(done.clusters_with_factors))?;
         }
         if done.trees > fitting.trees {
             return Err(wrong("more trees are done than there are"));
@@ -156,20 +159,22 @@ impl<'a> Fitting<'a> {
     }
 
     /// What computes from here on, and how a GPU multiplies. Clusters with factors, which a GPU does not compute, no longer
-    /// come into question on one.
+    /// come into question on one; where they have been chosen, the last part stays on the processor.
     pub fn use_device(&mut self, device: Device, precision: Precision) -> Result<()> {
-        if device != Device::Cpu && self.may_correlate {
+        if device != Device::Cpu && self.may_correlate && self.search.is_some() {
             self.may_correlate = false;
             self.options["without_factors"] = true.into();
-            self.search = self
-                .search
-                .take()
-                .filter(|search| search.candidates.len() > 1);
+            let candidates = self.search.as_ref().map(|search| search.candidates.len());
+            if candidates == Some(1) {
+                (self.search, self.trainer) = (None, None); // the trial would decide nothing
+            }
         }
         (self.start.device, self.start.precision) = (device, precision);
-        match &mut self.trainer {
-            Some(trainer) => trainer.use_device(device, precision),
-            None => Ok(()),
-        }
+        let Some(mut trainer) = self.trainer.take() else {
+            return Ok(());
+        };
+        let moved = trainer.use_device(self.device_of(&trainer), precision);
+        self.trainer = Some(trainer);
+        moved
     }
 }

@@ -148,11 +148,7 @@ impl<'a> Fitting<'a> {
             return Ok(());
         };
         if trainer.steps_done() == 0 {
-            let device = match trainer.model().has_factors() {
-                false => self.start.device,
-                true => Device::Cpu, // the fit began there, and chose factors
-            };
-            trainer.use_device(device, self.start.precision)?;
+            trainer.use_device(self.device_of(&trainer), self.start.precision)?;
         }
         let last = self.last_step(&trainer);
         let is_trial = self.search.is_some();
@@ -176,13 +172,26 @@ impl<'a> Fitting<'a> {
         self.add(trainer)
     }
 
-    /// Makes the next part ready: its leaves and weights. It happens anyway; this is for callers who want to do
-    /// something else between that and the first step.
+    /// Makes the next part ready: after the trials what stands beside the trees, and its leaves and weights. It happens
+    /// anyway; this is for callers who want to do something else between that and the first step.
     pub fn prepare(&mut self) -> Result<()> {
-        if self.trainer.is_none() && !self.is_done() {
-            self.trainer = Some(self.next_trainer()?);
+        if self.trainer.is_some() || self.is_done() {
+            return Ok(());
         }
+        let are_trials_done = |search: &Search<'_>| search.next().is_none();
+        if self.search.as_ref().is_some_and(are_trials_done) {
+            self.choose(None)?;
+        }
+        self.trainer = Some(self.next_trainer()?);
         Ok(())
+    }
+
+    /// What computes a part: factors, which a fit on the processor has chosen, stay there.
+    pub(super) fn device_of(&self, trainer: &Trainer<'_>) -> Device {
+        match trainer.model.has_factors() {
+            true => Device::Cpu,
+            false => self.start.device,
+        }
     }
 
     /// Whether all steps are done.
@@ -288,7 +297,10 @@ impl<'a> Fitting<'a> {
             return Err(Error::Settings("nothing to train on together".into()));
         };
         trees.about.training.set("clusters", beside.leaves);
-        trees.about.training.set("factors", beside.correlated);
+        trees
+            .about
+            .training
+            .set("clusters_with_factors", beside.correlated);
         trees.about.training.set("finish", &settings);
         let seed = self.chosen.settings.seed;
         let mut all = beside.models(&trees, &self.data, seed)?;
@@ -301,9 +313,6 @@ impl<'a> Fitting<'a> {
         if let Some(search) = &mut self.search {
             if let Some((candidate, _)) = search.next() {
                 search.add(candidate, &trainer);
-            }
-            if search.next().is_none() {
-                self.choose()?;
             }
             return Ok(());
         }
@@ -320,11 +329,20 @@ impl<'a> Fitting<'a> {
         Ok(())
     }
 
-    /// Takes what won; it is trained on all rows for as many steps as were best.
-    pub(crate) fn choose(&mut self) -> Result<()> {
+    /// Takes what won; it is trained on all rows for as many steps as were best. How many clusters with factors a class
+    /// has at most is tried, unless it is `known`.
+    pub(crate) fn choose(&mut self, known: Option<usize>) -> Result<()> {
         let Some(search) = self.search.take() else {
             return Ok(());
         };
+        let chosen = self.choose_by(&search, known);
+        if chosen.is_err() {
+            self.search = Some(search); // stopped by the caller, who may go on
+        }
+        chosen
+    }
+
+    fn choose_by(&mut self, search: &Search<'_>, known: Option<usize>) -> Result<()> {
         self.start.about.training.set("trials", &search.trials);
         if let Some((candidate, stop_after)) = search.winner() {
             (self.chosen, self.finish) = (candidate.preset, candidate.finish);
@@ -332,12 +350,25 @@ impl<'a> Fitting<'a> {
         }
         let (train, held_out) = ((*search.train).clone(), (*search.held_out).clone());
         let best = search.best().map(|best| best.score);
-        self.correlate(Split { train, held_out }, best)
+        self.correlate(Split { train, held_out }, best, known)
+    }
+
+    /// At most so many clusters with factors in a class stand beside the trees.
+    pub(crate) fn correlated(&self) -> usize {
+        match self.finish {
+            Finish::Beside(beside) => beside.correlated,
+            Finish::Trees | Finish::Model => 0,
+        }
     }
 
     /// Puts clusters with factors beside the trees, where they say more of held-out rows than the best trial of trees, and
     /// than other clusters.
-    fn correlate(&mut self, rows: Split<'_>, best: Option<f64>) -> Result<()> {
+    fn correlate(
+        &mut self,
+        rows: Split<'_>,
+        best: Option<f64>,
+        known: Option<usize>,
+    ) -> Result<()> {
         if !self.may_correlate {
             return Ok(());
         }
@@ -354,7 +385,7 @@ impl<'a> Fitting<'a> {
             prior,
             rows,
         };
-        beside.correlated = trial.factors(&beside, best)?;
+        beside.correlated = known.map_or_else(|| trial.factors(&beside, best), Ok)?;
         if beside.correlated > 0 {
             self.finish = Finish::Beside(beside);
         }

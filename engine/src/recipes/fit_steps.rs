@@ -3,6 +3,7 @@
 use crate::recipes::fit_in_progress::Fitting;
 use crate::recipes::fit_progress::Part;
 use crate::recipes::search::Search;
+use crate::recipes::tables;
 use crate::training::trainer::Trainer;
 
 impl Fitting<'_> {
@@ -59,6 +60,8 @@ impl Fitting<'_> {
             let all_trees = self.trees.saturating_mul(longest);
             let now = search.next().map_or(0, |(_, next)| next.settings.steps);
             let trials = search.steps_left().saturating_sub(now);
+            let beside = tables::finish_steps(longest); // clusters with factors may come
+            let together = together.max(if self.may_correlate { beside } else { 0 });
             return trials.saturating_add(all_trees).saturating_add(together);
         }
         if self.trees_done < self.trees {

@@ -80,6 +80,8 @@ pub(crate) struct Search<'a> {
     pub long_steps: Option<usize>,
     /// Steps of what wins, where the caller wants them.
     pub given_steps: Option<usize>,
+    /// Whether a trial is scored once, after its last step; else as often as its settings say.
+    pub at_the_end: bool,
     pub trials: Vec<Trial>,
 }
 
@@ -90,13 +92,6 @@ impl<'a> Search<'a> {
             let settings = &mut candidate.preset.settings;
             settings.steps = settings.steps.min(steps);
             settings.validate_every = settings.steps.div_ceil(10);
-        }
-    }
-
-    /// Trials of whole runs, scored once at their end.
-    pub fn score_at_the_end(&mut self) {
-        for candidate in &mut self.candidates {
-            candidate.preset.settings.validate_every = candidate.preset.settings.steps;
         }
     }
 
@@ -111,8 +106,12 @@ impl<'a> Search<'a> {
     /// The candidate of the next trial with its settings; nothing where all is known.
     pub fn next(&self) -> Option<(usize, Preset)> {
         let tried = self.trials.len();
-        if tried < self.candidates.len() {
-            return Some((tried, self.candidates[tried].preset.clone()));
+        if let Some(candidate) = self.candidates.get(tried) {
+            let mut preset = candidate.preset.clone();
+            if self.at_the_end {
+                preset.settings.validate_every = preset.settings.steps;
+            }
+            return Some((tried, preset));
         }
         let steps = self.long_steps.filter(|_| tried == self.candidates.len())?;
         let best = self.best()?.candidate;
@@ -124,8 +123,8 @@ impl<'a> Search<'a> {
     /// Notes what a trial gave.
     pub fn add(&mut self, candidate: usize, trainer: &Trainer<'_>) {
         let (best_step, score) = match &trainer.best {
-            Some(best) => (best.step, best.score),
-            None => (trainer.step, f64::NEG_INFINITY),
+            Some(best) if best.score.is_finite() => (best.step, best.score),
+            _ => (trainer.step, f64::MIN), // which JSON can hold
         };
         self.trials.push(Trial {
             candidate,

@@ -230,7 +230,7 @@ pub fn clusters(kinds: &[Kind], values: &[f32]) -> Option<LeafStart> {
 /// 1.21, vowel .46 and .48; elsewhere level within .01) and gains up to 1.1 points of accuracy.
 pub fn finish(trees: &Settings, clusters: LeafStart) -> Settings {
     Settings {
-        steps: trees.steps.div_ceil(8),
+        steps: finish_steps(trees.steps),
         rate: trees.rate / 8.0,
         drop_inputs: (1.8 * trees.drop_inputs).min(0.9),
         drop_varied: false,
@@ -240,6 +240,11 @@ pub fn finish(trees: &Settings, clusters: LeafStart) -> Settings {
         },
         ..trees.clone()
     }
+}
+
+/// Steps of trees and clusters together, after so many of each tree.
+pub(crate) fn finish_steps(trees: usize) -> usize {
+    trees.div_ceil(8)
 }
 
 /// The least variance of a standardised number. Of the thirteen tables of KEEL on which 0.15 or 0.3 had

@@ -23,6 +23,7 @@ use crate::training::class_clusters::{clusters_of, model_of, rows_of};
 use crate::training::data::Data;
 use crate::training::factor_analysis::{Analysis, factor_analysis};
 use crate::training::leaf_init::LeafStart;
+use crate::training::stop::Stop;
 use rayon::prelude::*;
 
 /// At least so many rows for each cluster on average.
@@ -31,8 +32,8 @@ const ROWS: usize = 8;
 /// a: what is common counts as so many rows.
 const COMMON_ROWS: f64 = 50.0;
 
-/// Rounds of EM, and one.
-const ROUNDS: usize = 8;
+/// How often clusters are fitted: once to the clusters of independent numbers, then in rounds of EM.
+const FITS: usize = 8;
 
 /// Of correlations, and added to variances: no number follows from the others without an error.
 const KEPT: f64 = 0.98;
@@ -96,10 +97,18 @@ pub(crate) fn correlated_clusters(
         products.iter().for_each(|products| common.add(products));
     }
     let common = common.covariance(&vec![0.0; common.sums.len()], 0.0);
-    let fitted = of_classes.into_par_iter().map(|own| all.fit(own, &common));
+    let fit = |own| all.fit(own, &common, &data.stop);
+    let fitted = of_classes.into_par_iter().map(fit);
     let (families, sizes): (Vec<Family>, Vec<Vec<f64>>) = fitted.unzip();
     data.stop.check()?;
     model_of(like, &families, sizes.concat())
+}
+
+/// Leaves out rows in which nothing is observed: they belong to no cluster more than to another.
+fn retain_seen(rows: &mut Vec<f32>, width: usize) {
+    let seen = rows.chunks_exact(width);
+    let seen = seen.filter(|row| row.iter().any(|x| !x.is_nan()));
+    *rows = seen.flatten().copied().collect();
 }
 
 impl Products {
@@ -145,7 +154,8 @@ impl Clusters<'_> {
     ) -> ClassRows {
         let random = Stream::new(seed, Purpose::Leaves, 2, y as u32);
         let class = (like.structure.classes > 1).then_some(y as i64);
-        let rows = rows_of(data, class, self.kinds.len());
+        let mut rows = rows_of(data, class, self.kinds.len());
+        retain_seen(&mut rows, self.kinds.len());
         let (family, _) = clusters_of(like, &rows, start, self.each, random, &data.stop);
         let width = self.kinds.len();
         let scaled = |(at, &x): (usize, &f32)| match values_of(self.kinds[at % width]) {
@@ -164,14 +174,13 @@ impl Clusters<'_> {
         class
     }
 
-    /// Every row to the cluster that is most likely.
+    /// Every row to the cluster under which it is most likely.
     fn assign(&self, class: &mut ClassRows, family: &Family) {
         let inputs: Vec<u32> = (0..self.kinds.len() as u32).collect();
         let kernel = LeafKernel::new(family);
-        let rows = class.rows.chunks_exact(inputs.len());
-        let mut scratch = Vec::new();
-        let nearest = |row| kernel.most_likely(&inputs, row, &mut scratch);
-        class.assigned = rows.map(nearest).collect();
+        let rows = class.rows.par_chunks_exact(inputs.len());
+        let nearest = |scratch: &mut Vec<f32>, row| kernel.most_likely(&inputs, row, scratch);
+        class.assigned = rows.map_init(Vec::new, nearest).collect();
     }
 
     /// Fills what is missing in the rows.
@@ -249,10 +258,13 @@ impl Clusters<'_> {
     }
 
     /// The clusters of a class, and how many rows each has, plus one.
-    fn fit(&self, mut class: ClassRows, common: &[f64]) -> (Family, Vec<f64>) {
+    fn fit(&self, mut class: ClassRows, common: &[f64], stop: &Stop) -> (Family, Vec<f64>) {
         let mut family = self.refit(&class, common);
         let is_complete = class.rows.iter().all(|x| !x.is_nan());
-        for _ in 1..ROUNDS {
+        for _ in 1..FITS {
+            if stop.is_requested() {
+                break;
+            }
             let before = class.assigned.clone();
             self.assign(&mut class, &family);
             if is_complete && class.assigned == before {

@@ -157,6 +157,11 @@ impl<'a> Data<'a> {
         }
     }
 
+    /// Whether all rows count for nothing, so that neither training nor a score says anything.
+    pub(crate) fn is_weightless(&self) -> bool {
+        !self.weights.is_empty() && self.weights.iter().all(|&weight| weight == 0.0)
+    }
+
     fn into_owned(self) -> Data<'static> {
         Data {
             values: Cow::Owned(self.values.into_owned()),

@@ -57,7 +57,7 @@ fn fitted(
     (device, precision): (Device, Precision),
     out: &mut impl Write,
 ) -> Result<Model> {
-    let mut fitting = beginning.fitting(data, out)?;
+    let mut fitting = beginning.on(device, precision).fitting(data, out)?;
     let settings = fitting.settings();
     let passes = 1 + usize::from(settings.target.is_some()); // rows with the target, and without it
     memory::check_training(fitting.structure(), passes * settings.batch)?;
@@ -107,6 +107,14 @@ impl Beginning {
                 Ok(Some(rounds.with_context(|| path.display().to_string())?))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// What begins afresh knows what will compute: a GPU computes no factors, and then none are tried.
+    fn on(self, device: Device, precision: Precision) -> Self {
+        match self {
+            Self::Fresh(fit) => Self::Fresh(Box::new(fit.device(device, precision))),
+            resumed => resumed,
         }
     }
 
