@@ -122,7 +122,13 @@ impl Model {
 
     /// Models side by side, each equally likely: `P(X|y) = 1/T Σ_t P_t(X|y)`. They must have the same inputs, classes,
     /// P(y) and scaling; names are those of the first.
-    pub fn mixture(mut models: Vec<Self>) -> Result<Self> {
+    pub fn mixture(models: Vec<Self>) -> Result<Self> {
+        let equal = vec![-(models.len() as f64).ln(); models.len()];
+        Self::mixture_of(models, &equal)
+    }
+
+    /// The same with the logarithm of every model's share.
+    pub(crate) fn mixture_of(mut models: Vec<Self>, shares: &[f64]) -> Result<Self> {
         let alike = |a: &Self, b: &Self| {
             let shape = |s: &Structure| (s.kinds.clone(), s.frame, s.classes);
             shape(&a.structure) == shape(&b.structure)
@@ -138,16 +144,16 @@ impl Model {
                 "a mixture needs models of the same inputs, classes, prior and scaling".into(),
             ));
         }
-        let share = (models.len() as f64).ln();
-        let top = |y: usize| {
-            models
-                .iter()
-                .flat_map(move |model| model.weights.classes.log_row(0, y))
-        };
-        let tops: Vec<f64> = (0..first.structure.classes).flat_map(top).collect();
         let rows = first.structure.classes;
+        let mut tops = Vec::new();
+        for y in 0..rows {
+            for (model, share) in models.iter().zip(shares) {
+                let row = model.weights.classes.log_row(0, y).into_iter();
+                tops.extend(row.map(|log| log + share));
+            }
+        }
         let columns = tops.len() / rows;
-        let logit = |_, y: usize, a: usize| (tops[y * columns + a] - share) as f32;
+        let logit = |_, y: usize, a: usize| tops[y * columns + a] as f32;
         let classes = Mixing::from_logits(1, rows, columns, logit);
         let mut mixture = models.remove(0);
         mixture.weights.classes = classes;

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result};
 use crate::layers::leaf_table::Density;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::impute::Flows;
 use crate::queries::mixtures::{Bend, Mixture, Mixtures, Normal};
 use crate::queries::predictor::Predictor;
+use crate::queries::responsibilities::Flows;
 use crate::structure::{Kind, OUTSIDE};
 use rayon::prelude::*;
 use std::sync::Arc;

@@ -10,6 +10,7 @@ mod distinct_rows;
 mod correlated;
 mod beliefs;
 mod bent_moments;
+mod responsibilities;
 mod impute;
 mod mixtures;
 mod mixture_parts;

@@ -2,10 +2,10 @@
 
 use crate::error::Result;
 use crate::matrix::{Matrix, Rows};
-use crate::queries::impute::Flows;
 use crate::queries::mixture_parts::Parts;
 use crate::queries::mixtures::Normal;
 use crate::queries::predictor::{Columns, Predictor};
+use crate::queries::responsibilities::Flows;
 use crate::structure::Kind;
 use rayon::prelude::*;
 

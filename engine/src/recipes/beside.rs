@@ -4,12 +4,14 @@
 use crate::error::Result;
 use crate::model::Model;
 use crate::recipes::presets::Preset;
+use crate::recipes::shares::{RowLogs, best_share};
 use crate::structure::Kind;
 use crate::training::class_clusters::class_clusters;
 use crate::training::correlated_clusters::{clusters_of_class, correlated_clusters};
 use crate::training::data::{Data, Split};
 use crate::training::leaf_init::LeafStart;
 use crate::training::trainer::{Measure, Trainer, set_prior};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Rows and columns of numbers for which clusters with factors are tried.
@@ -18,6 +20,11 @@ const NUMBERS: std::ops::RangeInclusive<usize> = 2..=128;
 
 /// So many clusters with factors in a class are tried.
 const SIZES: [usize; 3] = [1, 4, 12];
+
+/// The least variances that clusters with factors leave, of standardised numbers. With classes the first is best: what is
+/// narrower is too sure of the class. A density or a regression tries the others too, as columns may follow from each
+/// other almost without an error.
+const FLOORS: [f64; 3] = [0.02, 0.002, 0.0002];
 
 /// Numbers of all covariances, at most: more would take minutes.
 const MOST_NUMBERS: usize = 1_000_000;
@@ -29,8 +36,20 @@ pub(crate) struct Beside {
     pub leaves: LeafStart,
     /// Whether there are clusters whose columns are independent.
     pub independent: bool,
-    /// At most so many clusters with factors in a class; 0 for none.
-    pub correlated: usize,
+    /// Clusters with factors, if there are any.
+    pub correlated: Option<Correlated>,
+}
+
+/// Clusters with factors.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Correlated {
+    /// At most so many in a class.
+    pub most: usize,
+    /// The least variance that factors leave, of standardised numbers.
+    pub floor: f64,
+    /// Of all probability; equal shares of trees, clusters and these without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
 }
 
 impl Beside {
@@ -39,16 +58,16 @@ impl Beside {
         Self {
             leaves,
             independent: true,
-            correlated: 0,
+            correlated: None,
         }
     }
 
     /// Clusters with factors alone.
-    pub fn correlated(leaves: LeafStart, most: usize) -> Self {
+    pub fn correlated(leaves: LeafStart, correlated: Option<Correlated>) -> Self {
         Self {
             leaves,
             independent: false,
-            correlated: most,
+            correlated,
         }
     }
 
@@ -58,11 +77,24 @@ impl Beside {
         if self.independent {
             models.push(class_clusters(like, data, &self.leaves, seed)?);
         }
-        if self.correlated > 0 {
-            let (start, most) = (&self.leaves, self.correlated);
-            models.push(correlated_clusters(like, data, start, most, seed)?);
+        if let Some(Correlated { most, floor, .. }) = self.correlated {
+            let start = &self.leaves;
+            models.push(correlated_clusters(like, data, start, (most, floor), seed)?);
         }
         Ok(models)
+    }
+
+    /// Trees and clusters side by side.
+    pub fn with_trees(&self, trees: Model, data: &Data<'_>, seed: u64) -> Result<Model> {
+        let mut all = self.models(&trees, data, seed)?;
+        all.insert(0, trees);
+        let Some(share) = self.correlated.and_then(|correlated| correlated.share) else {
+            return Model::mixture(all);
+        };
+        let others = all.len() - 1;
+        let mut shares = vec![((1.0 - share) / others as f64).ln(); others];
+        shares.push(share.ln());
+        Model::mixture_of(all, &shares)
     }
 }
 
@@ -80,26 +112,64 @@ pub(crate) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// How many clusters with factors a class should have: none, unless they say more of the rows that are held out than
-    /// `best`, and than other clusters if these stand beside the trees.
-    pub fn factors(&self, beside: &Beside, best: Option<f64>) -> Result<usize> {
+    /// The clusters with factors that a class should have: none, unless they say more of the rows that are held out than
+    /// `best`, and than other clusters if these stand beside the trees. Where there are no classes, what the trees say of
+    /// these rows decides their share.
+    pub fn factors(
+        &self,
+        beside: &Beside,
+        best: Option<f64>,
+        trees: Option<&RowLogs>,
+    ) -> Result<Option<Correlated>> {
         let mut best = best.unwrap_or(f64::NEG_INFINITY);
+        let mut others: Vec<RowLogs> = trees.cloned().into_iter().collect();
         if beside.independent {
-            best = best.max(self.score(&Beside::independent(beside.leaves))?);
+            let clusters = self.model(&Beside::independent(beside.leaves))?;
+            if trees.is_some() {
+                others.push(self.row_logs(clusters.clone())?);
+            }
+            best = best.max(self.score(clusters)?);
         }
-        let (mut chosen, mut before) = (0, 0);
+        let floors = if trees.is_some() {
+            &FLOORS
+        } else {
+            &FLOORS[..1]
+        };
+        let (mut chosen, mut before) = (None, 0);
         for most in SIZES {
             let each = clusters_of_class(&self.rows.train, self.preset.structure.classes, most);
             if each == before || each * self.covariance_numbers() > MOST_NUMBERS {
                 break;
             }
             before = each;
-            let score = self.score(&Beside::correlated(beside.leaves, most))?;
-            if score > best {
-                (best, chosen) = (score, most);
+            let mut best_floor = f64::NEG_INFINITY;
+            for &floor in floors {
+                let share = None;
+                let correlated = Some(Correlated { most, floor, share });
+                let model = self.model(&Beside::correlated(beside.leaves, correlated))?;
+                let score = self.score(model.clone())?;
+                if score > best {
+                    (best, chosen) = (score, correlated.map(|correlated| (correlated, model)));
+                }
+                if score <= best_floor {
+                    break;
+                }
+                best_floor = score;
             }
         }
-        Ok(chosen)
+        let Some((mut chosen, model)) = chosen else {
+            return Ok(None);
+        };
+        if trees.is_some() {
+            let (own, weights) = (self.row_logs(model)?, &self.rows.held_out.weights);
+            chosen.share = best_share(&others, &own, weights);
+        }
+        Ok(Some(chosen))
+    }
+
+    /// What a model says of the rows that are held out.
+    fn row_logs(&self, model: Model) -> Result<RowLogs> {
+        RowLogs::new(model, &self.rows.held_out, self.preset.settings.target)
     }
 
     /// Numbers of a covariance for every class.
@@ -110,8 +180,8 @@ impl<'a> Trial<'a> {
         structure.classes * numbers.pow(2)
     }
 
-    /// How clusters of the rows score on those that are held out, as trials of trees are scored.
-    fn score(&self, beside: &Beside) -> Result<f64> {
+    /// Clusters of the rows.
+    fn model(&self, beside: &Beside) -> Result<Model> {
         let Preset {
             structure,
             settings,
@@ -123,9 +193,13 @@ impl<'a> Trial<'a> {
             Some(prior) => like.set_prior(prior)?,
             None => set_prior(&mut like, &settings.prior, &self.rows.train)?,
         }
+        Model::mixture(beside.models(&like, &self.rows.train, settings.seed)?)
+    }
+
+    /// How it scores on the rows that are held out, as trials of trees are scored.
+    fn score(&self, model: Model) -> Result<f64> {
         let data = Arc::new(self.rows.train.clone());
-        let models = beside.models(&like, &data, settings.seed)?;
-        let mut trainer = Trainer::assemble(Model::mixture(models)?, settings.clone(), data)?;
+        let mut trainer = Trainer::assemble(model, self.preset.settings.clone(), data)?;
         trainer.best_by = Measure::LogLoss;
         trainer.validate(&self.rows.held_out);
         Ok(trainer.best.map_or(f64::NEG_INFINITY, |best| best.score))

@@ -16,7 +16,6 @@
 //! # Ok::<(), sumout::Error>(())
 //! ```
 
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Rows;
 use crate::model::Model;
@@ -31,10 +30,8 @@ use crate::recipes::search::{Candidate, Finish, Search, longer};
 use crate::recipes::tables;
 use crate::structure::{ImageSpec, Kind, Structure};
 use crate::training::data::{Data, Split};
-use crate::training::leaf_init::LeafStart;
 use crate::training::settings::Settings;
 use crate::training::trainer::Trainer;
-use serde::Deserialize;
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -239,6 +236,7 @@ impl Fit {
             given_steps,
             at_the_end: classes > 1,
             trials: Vec::new(),
+            best_logs: None,
         };
         search.hold_out(search.held_out.clone(), &candidates[0].preset);
         if self.image.is_some() {
@@ -259,26 +257,8 @@ impl Fit {
         steps.and_then(|steps| usize::try_from(steps).ok())
     }
 
-    /// Begins to teach a model more rows. Its leaves do not become wider than they are.
-    pub fn go_on<'a>(self, model: Model, data: Data<'a>) -> Result<Fitting<'a>> {
-        let data = data.bent(&model.scaling)?;
-        data.check(&model.structure)?;
-        if let Device::Cuda(ordinal) = self.device {
-            model.weights.check_for_gpu(ordinal)?;
-        }
-        let mut settings = tables::settings(&model.structure.row_kinds(), &data.values);
-        settings.leaves = narrowest(&model).unwrap_or(settings.leaves);
-        let settings = settings.with(&self.changes)?;
-        let chosen = Preset {
-            structure: model.structure.clone(),
-            scaling: model.scaling.clone(),
-            settings,
-        };
-        Fitting::of_model(self.given(), chosen, model, data)
-    }
-
     /// What every tree is given.
-    fn given(&self) -> Start {
+    pub(crate) fn given(&self) -> Start {
         Start {
             prior: self.prior.clone(),
             about: self.about.clone(),
@@ -390,17 +370,4 @@ fn check_kinds(kinds: &[Kind], rows: Rows<'_>) -> Result<()> {
         return Ok(());
     }
     Err(Error::shape("kinds of columns", rows.width(), kinds.len()))
-}
-
-/// How the leaves of a model began, the narrowest where there are several kinds.
-fn narrowest(model: &Model) -> Option<LeafStart> {
-    #[derive(Deserialize)]
-    struct Noted {
-        leaves: LeafStart,
-    }
-    let notes = &model.about.training;
-    let trees = notes.get::<Noted>("settings").map(|noted| noted.leaves);
-    let clusters = notes.get::<LeafStart>("clusters");
-    let both = trees.into_iter().chain(clusters);
-    both.min_by(|a, b| a.floor.total_cmp(&b.floor))
 }

@@ -6,10 +6,12 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::recipes::beside::Correlated;
 use crate::recipes::fit_in_progress::{Fitting, Start, of_tree};
 use crate::recipes::fit_options::Fit;
 use crate::recipes::presets::Preset;
 use crate::recipes::search::Trial;
+use crate::recipes::shares::RowLogs;
 use crate::training::checkpoint::{Checkpoint, all_weights, fill, weight_slots};
 use crate::training::data::Data;
 use crate::training::trainer::{Measure, Trainer};
@@ -28,7 +30,9 @@ struct Done {
     trees: usize,
     steps: usize,
     #[serde(default)] // older programs knew none
-    clusters_with_factors: usize, // at most, in a class
+    clusters_with_factors: Option<Correlated>,
+    #[serde(default)] // of the best trial, until one is chosen
+    best_logs: Option<RowLogs>,
 }
 
 fn wrong(error: impl ToString) -> Error {
@@ -58,6 +62,10 @@ impl<'a> Fitting<'a> {
             trees: self.trees_done,
             steps: self.steps_done,
             clusters_with_factors: self.correlated(),
+            best_logs: self
+                .search
+                .as_ref()
+                .and_then(|search| search.best_logs.clone()),
         };
         // Once all are trained together, the trees apart are no longer needed.
         let apart = self.models.iter().filter(|_| self.trees_done < self.trees);
@@ -86,7 +94,7 @@ impl<'a> Fitting<'a> {
             fitting.validate_on(validation)?;
         }
         if let Some(search) = &mut fitting.search {
-            search.trials = done.trials;
+            (search.trials, search.best_logs) = (done.trials, done.best_logs);
         }
         if done.chosen {
             fitting.choose(Some(done.clusters_with_factors))?;

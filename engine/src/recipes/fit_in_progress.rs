@@ -3,13 +3,13 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
-use crate::recipes::beside::{self, Beside};
 use crate::recipes::fit_progress::{FitProgress, WholeFit};
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Finish, Search, is_past_its_best};
+use crate::recipes::shares::RowLogs;
 use crate::recipes::tables;
 use crate::structure::Structure;
-use crate::training::data::{Data, Split};
+use crate::training::data::Data;
 use crate::training::settings::Settings;
 use crate::training::trainer::{Measure, Progress, Trainer};
 use serde_json::Value;
@@ -296,16 +296,14 @@ impl<'a> Fitting<'a> {
         let (Finish::Beside(beside), Some(settings)) = (&self.finish, self.together()) else {
             return Err(Error::Settings("nothing to train on together".into()));
         };
-        trees.about.training.set("clusters", beside.leaves);
-        trees
-            .about
-            .training
-            .set("clusters_with_factors", beside.correlated);
-        trees.about.training.set("finish", &settings);
-        let seed = self.chosen.settings.seed;
-        let mut all = beside.models(&trees, &self.data, seed)?;
-        all.insert(0, trees);
-        Trainer::assemble(Model::mixture(all)?, settings, self.data.clone())
+        let notes = &mut trees.about.training;
+        notes.set("clusters", beside.leaves);
+        if let Some(correlated) = beside.correlated {
+            notes.set("clusters_with_factors", correlated);
+        }
+        notes.set("finish", &settings);
+        let all = beside.with_trees(trees, &self.data, self.chosen.settings.seed)?;
+        Trainer::assemble(all, settings, self.data.clone())
     }
 
     /// Takes the run of a part that is done.
@@ -313,6 +311,12 @@ impl<'a> Fitting<'a> {
         if let Some(search) = &mut self.search {
             if let Some((candidate, _)) = search.next() {
                 search.add(candidate, &trainer);
+            }
+            let is_best = search.best() == search.trials.last().copied();
+            if is_best && self.may_correlate && self.chosen.structure.classes == 1 {
+                let target = trainer.settings.target;
+                let logs = RowLogs::new(trainer.into_model(), &search.held_out, target)?;
+                search.best_logs = Some(logs);
             }
             return Ok(());
         }
@@ -325,69 +329,6 @@ impl<'a> Fitting<'a> {
         self.trees_done += 1;
         if self.trees_done == self.trees && matches!(self.finish, Finish::Trees) {
             self.model = Some(side_by_side(std::mem::take(&mut self.models))?);
-        }
-        Ok(())
-    }
-
-    /// Takes what won; it is trained on all rows for as many steps as were best. How many clusters with factors a class
-    /// has at most is tried, unless it is `known`.
-    pub(crate) fn choose(&mut self, known: Option<usize>) -> Result<()> {
-        let Some(search) = self.search.take() else {
-            return Ok(());
-        };
-        let chosen = self.choose_by(&search, known);
-        if chosen.is_err() {
-            self.search = Some(search); // stopped by the caller, who may go on
-        }
-        chosen
-    }
-
-    fn choose_by(&mut self, search: &Search<'_>, known: Option<usize>) -> Result<()> {
-        self.start.about.training.set("trials", &search.trials);
-        if let Some((candidate, stop_after)) = search.winner() {
-            (self.chosen, self.finish) = (candidate.preset, candidate.finish);
-            self.stop_after = stop_after.filter(|_| self.validation.is_none());
-        }
-        let (train, held_out) = ((*search.train).clone(), (*search.held_out).clone());
-        let best = search.best().map(|best| best.score);
-        self.correlate(Split { train, held_out }, best, known)
-    }
-
-    /// At most so many clusters with factors in a class stand beside the trees.
-    pub(crate) fn correlated(&self) -> usize {
-        match self.finish {
-            Finish::Beside(beside) => beside.correlated,
-            Finish::Trees | Finish::Model => 0,
-        }
-    }
-
-    /// Puts clusters with factors beside the trees, where they say more of held-out rows than the best trial of trees, and
-    /// than other clusters.
-    fn correlate(
-        &mut self,
-        rows: Split<'_>,
-        best: Option<f64>,
-        known: Option<usize>,
-    ) -> Result<()> {
-        if !self.may_correlate {
-            return Ok(());
-        }
-        let leaves = self.chosen.settings.leaves;
-        let mut beside = match self.finish {
-            Finish::Beside(beside) => beside,
-            Finish::Trees => Beside::correlated(leaves, 0),
-            Finish::Model => return Ok(()),
-        };
-        let prior = self.start.prior.as_deref();
-        let preset = &self.chosen;
-        let trial = beside::Trial {
-            preset,
-            prior,
-            rows,
-        };
-        beside.correlated = known.map_or_else(|| trial.factors(&beside, best), Ok)?;
-        if beside.correlated > 0 {
-            self.finish = Finish::Beside(beside);
         }
         Ok(())
     }

@@ -10,14 +10,17 @@ mod densities;
 mod regressions;
 pub mod images;
 pub mod sequences;
+mod shares;
 mod beside;
 mod search;
 mod fit_options;
 mod fit_progress;
 mod fit_in_progress;
+mod fit_choice;
 mod fit_steps;
 mod fit_columns;
 mod fit;
+mod more_rows;
 mod fit_checkpoint;
 mod rounds;
 

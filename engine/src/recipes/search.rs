@@ -5,6 +5,7 @@
 
 use crate::recipes::beside::Beside;
 use crate::recipes::presets::Preset;
+use crate::recipes::shares::RowLogs;
 use crate::structure::Kind;
 use crate::training::data::Data;
 use crate::training::leaf_init::LeafStart;
@@ -83,6 +84,8 @@ pub(crate) struct Search<'a> {
     /// Whether a trial is scored once, after its last step; else as often as its settings say.
     pub at_the_end: bool,
     pub trials: Vec<Trial>,
+    /// What the best trial says of the held-out rows, where the share of clusters with factors depends on it.
+    pub best_logs: Option<RowLogs>,
 }
 
 impl<'a> Search<'a> {

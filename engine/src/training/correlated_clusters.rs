@@ -7,7 +7,8 @@
 //! ```
 //!
 //! S_d sums the products of numbers about the mean of their cluster, S_y over the clusters of a class, S over all; n
-//! counts rows. So a small cluster has the covariance of its class. Then C_d ≈ Λ_d Λ_dᵀ + diag ψ_d (`factor_analysis.rs`).
+//! counts rows. So a small cluster has the covariance of its class. Then (1 − f) C_d + f diag C_d + f I ≈ Λ_d Λ_dᵀ + diag ψ_d
+//! (`factor_analysis.rs`), with the floor f: no number follows from the others without an error.
 //!
 //! It begins with clusters of independent numbers. Then rounds of EM follow: every row goes to the cluster that is most likely
 //! (hard EM), and what is missing in it counts with its mean and covariance given what is observed.
@@ -35,10 +36,6 @@ const COMMON_ROWS: f64 = 50.0;
 /// How often clusters are fitted: once to the clusters of independent numbers, then in rounds of EM.
 const FITS: usize = 8;
 
-/// Of correlations, and added to variances: no number follows from the others without an error.
-const KEPT: f64 = 0.98;
-const LEAST_VARIANCE: f64 = 0.02;
-
 /// Sums of products of pairs of numbers, (G, G), and how many rows they are of.
 #[derive(Clone)]
 struct Products {
@@ -59,6 +56,7 @@ struct Clusters<'a> {
     kinds: &'a [Kind],
     numbers: Vec<usize>, // the columns of numbers, (G)
     each: usize,         // clusters in a class
+    floor: f64,
 }
 
 /// How many clusters a class gets where it may have `most`.
@@ -71,12 +69,12 @@ pub(crate) fn clusters_of_class(data: &Data<'_>, classes: usize, most: usize) ->
 }
 
 /// At most `most` clusters with factors in a class, of the labelled rows or of all rows where there is one class, in the
-/// columns, scaling, classes and prior of the model `like`.
+/// columns, scaling, classes and prior of the model `like`. The floor is in units of standardised numbers.
 pub(crate) fn correlated_clusters(
     like: &Model,
     data: &Data<'_>,
     start: &LeafStart,
-    most: usize,
+    (most, floor): (usize, f64),
     seed: u64,
 ) -> Result<Model> {
     data.check(&like.structure)?;
@@ -86,6 +84,7 @@ pub(crate) fn correlated_clusters(
         kinds,
         numbers: numbers.collect(),
         each: clusters_of_class(data, classes, most),
+        floor,
     };
     let begin = |y: usize| all.begin((like, data), y, start, seed);
     let of_classes: Vec<ClassRows> = (0..classes).into_par_iter().map(begin).collect();
@@ -292,15 +291,15 @@ impl Clusters<'_> {
             let mut covariance = own.covariance(&of_class, COMMON_ROWS);
             for (at, c) in covariance.iter_mut().enumerate() {
                 *c = if at / g == at % g {
-                    *c + LEAST_VARIANCE
+                    *c + self.floor
                 } else {
-                    KEPT * *c
+                    (1.0 - self.floor) * *c
                 };
             }
             let Analysis {
                 loadings: found,
                 own,
-            } = factor_analysis(&covariance, g, rank);
+            } = factor_analysis(&covariance, g, rank, self.floor / 4.0);
             for (i, &s) in self.numbers.iter().enumerate() {
                 if let Coordinate::Gaussian { mean, log_sigma } = &mut family.coordinates[s] {
                     mean[d] = means[d * g + i] as f32;
@@ -383,7 +382,7 @@ mod tests {
             .unwrap();
         let like = Model::random(structure, 1.0, 1);
         let data = Data::new(Rows::new(&values, 3).unwrap(), &labels);
-        let model = correlated_clusters(&like, &data, &LeafStart::default(), 4, 1).unwrap();
+        let model = correlated_clusters(&like, &data, &LeafStart::default(), (4, 0.02), 1).unwrap();
         model.check().unwrap();
         assert_eq!(
             Model::from_bytes(&model.to_bytes().unwrap()).unwrap(),

@@ -7,9 +7,6 @@
 /// Rounds of EM.
 const ROUNDS: usize = 20;
 
-/// The least share of a variance that factors leave.
-const LEAST_OWN: f64 = 0.005;
-
 /// What is found in a covariance of n numbers.
 pub(crate) struct Analysis {
     /// Λ, (n, R).
@@ -18,14 +15,14 @@ pub(crate) struct Analysis {
     pub own: Vec<f64>,
 }
 
-/// Factors of a covariance (n, n), whose diagonal must be positive.
-pub(crate) fn factor_analysis(covariance: &[f64], n: usize, rank: usize) -> Analysis {
+/// Factors of a covariance (n, n), whose diagonal must be positive. They leave at least the share `least` of every variance.
+pub(crate) fn factor_analysis(covariance: &[f64], n: usize, rank: usize, least: f64) -> Analysis {
     let scale: Vec<f64> = (0..n).map(|i| covariance[i * n + i].sqrt()).collect();
     let correlation = |(at, c): (usize, &f64)| c / (scale[at / n] * scale[at % n]);
     let correlations: Vec<f64> = covariance.iter().enumerate().map(correlation).collect();
-    let mut found = pivoted_cholesky(&correlations, n, rank);
+    let mut found = pivoted_cholesky(&correlations, n, rank, least);
     for _ in 0..ROUNDS {
-        found = improved(&correlations, n, rank, &found);
+        found = improved(&correlations, n, rank, least, &found);
     }
     for (i, scale) in scale.iter().enumerate() {
         let own = &mut found.loadings[i * rank..(i + 1) * rank];
@@ -36,13 +33,13 @@ pub(crate) fn factor_analysis(covariance: &[f64], n: usize, rank: usize) -> Anal
 }
 
 /// One factor after the other, through the number that is explained least.
-fn pivoted_cholesky(c: &[f64], n: usize, rank: usize) -> Analysis {
+fn pivoted_cholesky(c: &[f64], n: usize, rank: usize, least: f64) -> Analysis {
     let mut loadings = vec![0.0; n * rank];
     let mut left: Vec<f64> = (0..n).map(|i| c[i * n + i]).collect();
     for r in 0..rank {
         let largest = |a: usize, b: usize| if left[b] > left[a] { b } else { a };
         let pivot = (0..n).reduce(largest).unwrap_or(0);
-        if left[pivot] < LEAST_OWN {
+        if left[pivot] < least {
             break;
         }
         let root = left[pivot].sqrt();
@@ -53,12 +50,12 @@ fn pivoted_cholesky(c: &[f64], n: usize, rank: usize) -> Analysis {
         }
         (0..n).for_each(|i| left[i] -= loadings[i * rank + r].powi(2));
     }
-    let own = left.into_iter().map(|left| left.max(LEAST_OWN)).collect();
+    let own = left.into_iter().map(|left| left.max(least)).collect();
     Analysis { loadings, own }
 }
 
 /// One round of EM.
-fn improved(c: &[f64], n: usize, rank: usize, before: &Analysis) -> Analysis {
+fn improved(c: &[f64], n: usize, rank: usize, least: f64, before: &Analysis) -> Analysis {
     let Analysis { loadings, own } = before;
     let mut m = vec![0.0; rank * rank];
     for (line, own) in loadings.chunks_exact(rank).zip(own) {
@@ -109,7 +106,7 @@ fn improved(c: &[f64], n: usize, rank: usize, before: &Analysis) -> Analysis {
             to[r] = (0..rank).map(|q| second[r * rank + q] * cb[q]).sum();
         }
         let explained: f64 = to.iter().zip(cb).map(|(loading, cb)| loading * cb).sum();
-        after.own.push((c[i * n + i] - explained).max(LEAST_OWN));
+        after.own.push((c[i * n + i] - explained).max(least));
     }
     after
 }
@@ -161,7 +158,7 @@ mod tests {
             *c += if i == j { psi[i] } else { 0.0 };
         }
         for (rank, close) in [(2, 0.12), (4, 0.01)] {
-            let Analysis { loadings, own } = factor_analysis(&exact, 5, rank);
+            let Analysis { loadings, own } = factor_analysis(&exact, 5, rank, 0.005);
             for (at, c) in exact.iter().enumerate() {
                 let (i, j) = (at / 5, at % 5);
                 let shared = (0..rank).map(|r| loadings[i * rank + r] * loadings[j * rank + r]);

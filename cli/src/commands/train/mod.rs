@@ -17,6 +17,7 @@ pub use args::Args;
 use crate::terminal::user_error::user_error;
 use anyhow::{Context, Result};
 use resume_command::checkpoint_path;
+use serde::Deserialize;
 use start::{SAMPLED, VALIDATION_FROM, print_start, with_class_names};
 use std::fs;
 use std::io::{self, Write};
@@ -45,8 +46,34 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     model.about.training.remove(SAMPLED);
     model_files::save(&args.out, &model.to_bytes()?)?;
     let _ = fs::remove_file(checkpoint_path(&args.out)); // there may be none
+    if let Some(clusters) = describe_clusters(&model) {
+        writeln!(out, "clusters   {clusters}")?;
+    }
     writeln!(out, "wrote {}", args.out.display())?;
     Ok(())
+}
+
+/// What stands beside the trees in the end.
+fn describe_clusters(model: &Model) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Correlated {
+        most: usize,
+        share: Option<f64>,
+    }
+    let notes = &model.about.training;
+    let Some(Correlated { most, share }) = notes.get("clusters_with_factors") else {
+        let independent = "beside the trees; their columns are independent";
+        return notes.has("clusters").then(|| independent.into());
+    };
+    let each = match model.structure.classes {
+        1 => "",
+        _ => " for each class",
+    };
+    let share = share.map(|share| format!(", with {} % of all probability", 100.0 * share));
+    let share = share.unwrap_or_default();
+    Some(format!(
+        "beside the trees; at most {most}{each} have columns that depend on each other{share}"
+    ))
 }
 
 /// The model of the rows in memory.
