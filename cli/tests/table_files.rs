@@ -105,6 +105,8 @@ fn json_lines_stay_as_they_were_too() {
         0
     );
     assert_eq!(folder.read("out.jsonl"), line);
+    let run = folder.run("predict m.sumout --data whole.jsonl");
+    assert_eq!(run.stderr, "not used: id, more\n");
     folder.write(
         "new.jsonl",
         &format!("{line}{{\"id\":8,\"unknown\":1,\"a\":1}}\n"),

@@ -59,7 +59,7 @@ pub fn table(source: &TableSource, options: &ReadOptions, model: &Layout) -> Res
     let mut rows = source.records(options, &model_names)?;
     let mut chosen = match rows.header() {
         Some(header) => matched(header, options, model, &model_names).map_err(named)?,
-        None => unmatched(options, model, model_names),
+        None => unmatched(&mut *rows, options, model, model_names)?,
     };
     if options.no_labels {
         chosen.target = None;
@@ -117,13 +117,23 @@ fn matched(
     Ok(chosen)
 }
 
-/// Where every row names its own cells, all columns of the model; what a row leaves out is missing.
-fn unmatched(options: &ReadOptions, model: &Layout, model_names: Vec<String>) -> Chosen {
-    Chosen {
+/// Where every row names its own cells, all columns of the model; what a row leaves out is missing. Names of the first
+/// row that the model does not know are not used.
+fn unmatched(
+    rows: &mut dyn Records,
+    options: &ReadOptions,
+    model: &Layout,
+    model_names: Vec<String>,
+) -> Result<Chosen> {
+    let target = options.target.clone().or(model.target.clone());
+    let first = rows.keepable()?.into_iter().map(|field| field.name);
+    let unknown = |name: &String| !model_names.contains(name) && Some(name) != target.as_ref();
+    let ignored = first.filter(unknown).collect();
+    Ok(Chosen {
         columns: model_names,
-        target: options.target.clone().or(model.target.clone()),
-        ignored: Vec::new(),
-    }
+        target,
+        ignored,
+    })
 }
 
 /// The columns that are handed through, and their numbers among those that can be.
@@ -317,6 +327,10 @@ mod tests {
             (filled(&pets), pets.labels),
             (vec![-9.0, 1.0, 5.0, 0.0], Some(vec![-1, -1]))
         );
+        let lines = "{\"kind\": \"dog\", \"extra\": 1, \"class\": \"a\"}\n{\"age\": 2}\n";
+        let pets = read_for(&model, lines, &any).unwrap();
+        assert_eq!(pets.layout.ignored, ["extra"]);
+        assert_eq!(filled(&pets), [-9.0, 1.0, 2.0, -9.0]);
         let unlabelled = ReadOptions {
             no_labels: true,
             ..ReadOptions::default()
