@@ -241,6 +241,12 @@ fn predict() {
             .code,
         0
     );
+    let train = "train --data flowers.csv --ignore species --steps 5 --out density.sumout";
+    assert_eq!(folder.run(train).code, 0);
+    let predicted = folder.run("predict density.sumout --data new.csv").stdout;
+    let lines: Vec<&str> = predicted.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (4, "log_likelihood"));
+    assert_eq!(lines[2], "0", "nothing is observed");
 }
 
 #[test]

@@ -19,13 +19,13 @@ use sumout_data::output::{Output, OutputFormat};
 /// Class, posterior and log-likelihood of every row
 ///
 /// A model that was trained with --regression gives the mean, the standard deviation and quantiles of
-/// its target.
+/// its target, a model without classes the log-likelihood alone.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A model file
     model: PathBuf,
     #[command(flatten)]
-    input: Input,
+    pub(crate) input: Input,
     #[command(flatten)]
     keep: KeepArgs,
     /// Where to write the answers: .csv, .jsonl, .npy or .parquet; `-` is standard output as CSV
@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// What is asked about every row.
 enum Question {
+    Likelihood,
     Class,
     Number { column: usize, quantiles: Quantiles },
 }
@@ -102,6 +103,7 @@ impl Question {
                 "--quantiles: expected a model that was trained with --regression, got {}",
                 args.model.display()
             ))),
+            (None, None) if model.structure.classes == 1 => Ok(Self::Likelihood),
             (None, None) => Ok(Self::Class),
         }
     }
@@ -109,6 +111,7 @@ impl Question {
     /// The columns of the answers.
     fn fields(&self, model: &Model) -> Vec<Field> {
         match self {
+            Self::Likelihood => vec![likelihood_field()],
             Self::Class => class_fields(model),
             Self::Number { quantiles, .. } => {
                 let names = ["mean", "sd"].map(str::to_owned).into_iter();
@@ -129,6 +132,11 @@ impl Question {
     ) -> Result<Vec<Vec<Value<'static>>>> {
         let rows = predictor.model().rows(&chunk.values)?;
         match self {
+            Self::Likelihood => {
+                let logs = predictor.log_marginal(rows)?;
+                let cells = |log| vec![Value::Double(log)];
+                Ok(logs.into_iter().map(cells).collect())
+            }
             Self::Class => {
                 let scores = predictor.score(rows)?;
                 far.count(chunk.first, &scores.log_marginal);
@@ -183,6 +191,10 @@ fn class_fields(model: &Model) -> Vec<Field> {
         let name = format!("p_{}", model.class_name(class));
         fields.push(Field::new(name, FieldKind::Double));
     }
-    fields.push(Field::new("log_likelihood", FieldKind::Double));
+    fields.push(likelihood_field());
     fields
+}
+
+fn likelihood_field() -> Field {
+    Field::new("log_likelihood", FieldKind::Double)
 }
