@@ -6,6 +6,7 @@ use crate::commands::{
 };
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
+use sumout_data::notation::Notation;
 
 /// Classify, complete, sample and score data with missing values, exactly: missing values are
 /// summed out, not filled in.
@@ -18,6 +19,21 @@ pub struct Args {
     /// Number of threads [default: one per core]
     #[arg(long, global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+}
+
+impl Args {
+    /// How numbers are written in the data that the command reads.
+    pub fn notation(&self) -> Notation {
+        let input = match &self.command {
+            Some(Command::Train(args)) => &args.input,
+            Some(Command::Evaluate(args)) => &args.input,
+            Some(Command::Report(args)) => &args.input,
+            Some(Command::Predict(args)) => &args.input,
+            Some(Command::Impute(args)) => &args.input,
+            _ => return Notation::default(),
+        };
+        input.notation().unwrap_or_default()
+    }
 }
 
 /// What `sumout` alone prints.

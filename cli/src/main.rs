@@ -25,14 +25,19 @@ fn main() -> ExitCode {
     if error.is::<interrupt::Interrupted>() {
         let _ = writeln!(io::stderr(), "{error}");
     } else if !user_error::is_closed_pipe(&error) {
-        let _ = writeln!(io::stderr(), "error: {}", user_error::in_words(&error));
+        let words = user_error::in_words(&error, args.notation());
+        let _ = writeln!(io::stderr(), "error: {words}");
     }
     ExitCode::from(user_error::exit_code(&error))
 }
 
 /// Prints what is wrong with the arguments, or the text of `--help`.
 fn explain_arguments(error: &clap::Error) -> ExitCode {
-    let _ = error.print(); // it may go into a closed pipe
+    // It may go into a closed pipe.
+    let _ = match user_error::wrong_number(error) {
+        Some(words) => writeln!(io::stderr(), "error: {words}"),
+        None => error.print(),
+    };
     if error.use_stderr() {
         let words: Vec<String> = std::env::args_os()
             .map(|word| word.to_string_lossy().into_owned())
@@ -46,8 +51,9 @@ fn explain_arguments(error: &clap::Error) -> ExitCode {
 
 /// Parses the arguments. A number below zero is a wrong number, not an unknown option.
 fn parse() -> Result<Args, clap::Error> {
-    let mut command =
-        Args::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let mut command = Args::command()
+        .allow_negative_numbers(true)
+        .mut_subcommands(|command| command.allow_negative_numbers(true));
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

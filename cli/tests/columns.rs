@@ -79,7 +79,7 @@ fn bounds_that_cannot_be() {
         ),
         (
             "--bounds share=10:",
-            "column 'share': expected numbers from 10, got 0",
+            "error: rooms.csv row 24, column 'share': expected numbers from 10, got 0",
         ),
         (
             "--whole price",

@@ -19,6 +19,8 @@ fn folder() -> Folder {
 #[test]
 fn arguments() {
     let folder = folder();
+    let density = "train --data flowers.csv --steps 5 --out density.sumout";
+    assert_eq!(folder.run(density).code, 0);
     let lines = [
         "train --out a.sumout",
         "train flowers.csv",
@@ -39,8 +41,11 @@ fn arguments() {
         "predict m.sumout --data flowers.csv --out a.xlsx",
         "predict m.sumout --data flowers.csv --out a.png",
         "sample m.sumout --class oak",
+        "sample density.sumout --class oak",
         "sample m.sumout --out a.png",
+        "sample m.sumout --count -3",
         "explain m.sumout --level 1 --channel 99",
+        "explain m.sumout --level 3 --channel 0",
         "inspect nothing",
         "bench --preset nothing",
         "bench --batch 0",

@@ -472,7 +472,11 @@ fn nonsense_is_named_and_the_service_lives_on() {
         "{}",
         never.body
     );
-    assert!(get("/v1/explain?level=99&node=0").starts_with("404 neuron's layer: expected"));
+    assert!(get("/v1/explain?level=99&node=0").starts_with("404 level: expected 0 (the leaves)"));
+    assert_eq!(
+        get("/v1/explain?level=0"),
+        "400 node: expected a whole number from 0, got none"
+    );
     assert_eq!(
         get("/v1/sample?class=oak"),
         "400 class: expected iris, rose, tulip, got 'oak'"

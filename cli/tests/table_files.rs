@@ -558,6 +558,12 @@ fn other_notations_and_encodings() {
     folder.write("a.csv", "größe;farbe\n1.065;rot\n");
     shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal ,"));
     shown.push_str(&folder.refuse("predict m.sumout --data a.csv --decimal , --thousands ,"));
+    let both = format!("a;b\n{}1,065.5;2\n", "3,5;1\n".repeat(10)); // no option reads all of it
+    folder.write("both.csv", &both);
+    for options in ["", " --thousands ,", " --decimal ,"] {
+        let line = format!("train --data both.csv --out n.sumout{options}");
+        shown.push_str(&folder.refuse(&line));
+    }
     insta::assert_snapshot!(shown);
 }
 

@@ -530,19 +530,19 @@ fn wrong_questions_get_a_clear_error() {
     };
     assert_eq!(
         explain(p, 1, 0, 0, 0),
-        "neuron's tree: expected a number from 0 to 0, got 1"
+        "tree: expected a number from 0 to 0, got 1"
     );
     assert_eq!(
         explain(p, 0, 3, 0, 0),
-        "neuron's layer: expected a number from 0 to 2, got 3"
+        "level: expected 0 (the leaves) to 2 (the root), got 3"
     );
     assert_eq!(
         explain(p, 0, 1, 2, 0),
-        "neuron's node: expected a number from 0 to 1, got 2"
+        "node: expected a number from 0 to 1, got 2"
     );
     assert_eq!(
         explain(p, 0, 1, 0, 2),
-        "neuron's channel: expected a number from 0 to 1, got 2"
+        "channel: expected a number from 0 to 1, got 2"
     );
 }
 

@@ -31,7 +31,7 @@ pub struct Args {
     /// A model file
     model: PathBuf,
     #[command(flatten)]
-    input: Input,
+    pub(crate) input: Input,
     /// Where to write the page, which loads nothing
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     out: PathBuf,

@@ -2,11 +2,11 @@
 //! here, by kind.
 
 use sumout_data::findings::{Finding, FindingKind};
-use sumout_data::notation::{Notation, OTHERS, notations_of};
+use sumout_data::notation::{Notation, OTHERS, Reading};
 use sumout_data::{Error, ErrorKind, is_data_name};
 
-/// What to type to get past an error.
-pub fn hint(error: &Error) -> Option<String> {
+/// What to type to get past an error, where numbers are read in this notation.
+pub fn hint(error: &Error, notation: Notation) -> Option<String> {
     let column = error.column().map(quoted);
     let file = error.file().unwrap_or_default();
     Some(match (error.kind(), column) {
@@ -23,10 +23,11 @@ pub fn hint(error: &Error) -> Option<String> {
             "--categorical {column} treats all of them as categories, --na TEXT makes TEXT missing"
         ),
         (ErrorKind::OtherNotation, Some(column)) => {
-            let flags = notation_flags(error.got()?);
-            match error.place() {
-                Some(_) => flags,
-                None => format!("{flags}; --categorical {column} treats all of them as categories"),
+            let categories = format!("--categorical {column} treats all of them as categories");
+            match (notation_flags(error.got()?, notation), error.place()) {
+                (flags, Some(_)) => return flags,
+                (Some(flags), None) => format!("{flags}; {categories}"),
+                (None, None) => categories,
             }
         }
         (ErrorKind::NotUtf8, _) => {
@@ -52,33 +53,58 @@ pub fn hint(error: &Error) -> Option<String> {
     })
 }
 
-/// The options that read a text as a number.
-fn notation_flags(text: &str) -> String {
-    let fits = notations_of(text);
-    let has_marks = |notation: &Notation| {
-        let decimal = Some(notation.decimal).filter(|mark| *mark != '.');
-        let mut marks = decimal.into_iter().chain(notation.thousands);
-        marks.all(|mark| text.contains(mark))
-    };
-    let fitting = OTHERS.iter().zip(fits).filter(|(_, fits)| *fits);
-    let fitting = fitting.map(|(notation, _)| notation);
-    let flags: Vec<String> = fitting.filter(|n| has_marks(n)).map(flags_of).collect();
+/// The options that read a text as a number, beside those that are given: other cells may need these.
+fn notation_flags(text: &str, given: Notation) -> Option<String> {
+    if matches!(given.read(text), Reading::Number(_)) {
+        return None; // they are for CSV, and this is text of another format
+    }
+    let mut fitting: Vec<Vec<(&str, char)>> = Vec::new();
+    for other in OTHERS {
+        let both = together(given, other);
+        let is_sound = both.thousands != Some(both.decimal);
+        let marks = added_marks(both, given);
+        let reads = is_sound && matches!(both.read(text), Reading::Number(_));
+        if reads && !marks.is_empty() && !fitting.contains(&marks) {
+            fitting.push(marks);
+        }
+    }
+    let in_text = |marks: &Vec<(&str, char)>| marks.iter().all(|(_, mark)| text.contains(*mark));
+    if fitting.iter().any(in_text) {
+        fitting.retain(in_text); // one that is not there says nothing about this text
+    }
+    let flags: Vec<String> = fitting.iter().map(|marks| flags_of(marks)).collect();
     match &flags[..] {
-        [] => "--thousands . reads it as thousands".to_owned(),
-        [flags] => format!("{flags} reads it"),
-        _ => format!("{} reads it: choose one", flags.join(" or ")),
+        [] => None,
+        [flags] => Some(format!("{flags} reads it")),
+        _ => Some(format!("{} reads it: choose one", flags.join(" or "))),
     }
 }
 
-fn flags_of(notation: &Notation) -> String {
-    let mut flags = Vec::new();
-    if notation.decimal != '.' {
-        flags.push(format!("--decimal {}", notation.decimal));
+/// A notation with what another one adds to it.
+fn together(given: Notation, other: Notation) -> Notation {
+    let is_plain = given.decimal == Notation::default().decimal;
+    Notation {
+        decimal: if is_plain {
+            other.decimal
+        } else {
+            given.decimal
+        },
+        thousands: given.thousands.or(other.thousands),
     }
-    if let Some(mark) = notation.thousands {
-        flags.push(format!("--thousands {}", quoted(&mark.to_string())));
-    }
-    flags.join(" ")
+}
+
+/// The marks of a notation that are not given, with their options.
+fn added_marks(notation: Notation, given: Notation) -> Vec<(&'static str, char)> {
+    let decimal = Some(notation.decimal).filter(|mark| *mark != given.decimal);
+    let thousands = notation.thousands.filter(|_| given.thousands.is_none());
+    let decimal = decimal.map(|mark| ("--decimal", mark));
+    let thousands = thousands.map(|mark| ("--thousands", mark));
+    decimal.into_iter().chain(thousands).collect()
+}
+
+fn flags_of(marks: &[(&str, char)]) -> String {
+    let flag = |(option, mark): &(&str, char)| format!("{option} {}", quoted(&mark.to_string()));
+    marks.iter().map(flag).collect::<Vec<_>>().join(" ")
 }
 
 /// A finding as a warning, with what to type about it.
@@ -158,6 +184,7 @@ mod tests {
 
     #[test]
     fn errors_get_their_hints_by_kind() {
+        let hint = |error: &Error| hint(error, Notation::default());
         let says = |kind| hint(&Error::unexpected(kind, "x", "two words").in_column("a b"));
         assert_eq!(
             says(ErrorKind::NotANumber).unwrap(),
@@ -183,7 +210,7 @@ mod tests {
             ("1,065", "--decimal , or --thousands , reads it: choose one"),
             ("1.065,5", "--decimal , --thousands . reads it"),
             ("1 065", "--thousands ' ' reads it"),
-            ("1.065", "--thousands . reads it as thousands"),
+            ("1.065.000", "--decimal , --thousands . reads it"),
         ] {
             assert_eq!(notation(text), format!("{flags}{categories}"));
         }
@@ -193,5 +220,28 @@ mod tests {
             warning(&finding),
             "column 'id' numbers the rows; --ignore id leaves it out"
         );
+    }
+
+    /// A hint that takes back an option would send a user to and fro.
+    #[test]
+    fn options_that_are_given_stay() {
+        let comma = Notation {
+            decimal: ',',
+            thousands: None,
+        };
+        let groups = Notation {
+            thousands: Some(','),
+            ..Notation::default()
+        };
+        for (given, text, flags) in [
+            (comma, "1.065", Some("--thousands . reads it")),
+            (comma, "1 065,5", Some("--thousands ' ' reads it")),
+            (comma, "3.5", None),
+            (comma, "3,5", None),
+            (comma, "1,065.5", None),
+            (groups, "3,5", None),
+        ] {
+            assert_eq!(notation_flags(text, given).as_deref(), flags, "{text}");
+        }
     }
 }

@@ -2,8 +2,12 @@
 
 use crate::terminal::hints;
 use crate::terminal::interrupt::{INTERRUPTED, Interrupted};
+use clap::error::ContextKind;
+use std::error::Error as _;
 use std::fmt;
 use std::io::{self, Write};
+use std::num::{IntErrorKind, ParseIntError};
+use sumout_data::notation::Notation;
 
 /// Something that the user can correct, such as a wrong option.
 #[derive(Debug)]
@@ -47,8 +51,9 @@ pub fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// An error and its causes in one line, without the system's numbers, and with a hint if there is one.
-pub fn in_words(error: &anyhow::Error) -> String {
+/// An error and its causes in one line, without the system's numbers, and with a hint if there is one. Numbers were read
+/// in this notation.
+pub fn in_words(error: &anyhow::Error, notation: Notation) -> String {
     let mut text = printable(&format!("{error:#}"));
     while let Some(start) = text.find(" (os error ") {
         let end = text[start..]
@@ -56,10 +61,24 @@ pub fn in_words(error: &anyhow::Error) -> String {
             .map_or(text.len(), |length| start + length + 1);
         text.replace_range(start..end, "");
     }
-    match of_data(error).and_then(hints::hint) {
+    match of_data(error).and_then(|error| hints::hint(error, notation)) {
         Some(hint) => format!("{text}; {}", printable(&hint)),
         None => text,
     }
+}
+
+/// What is wrong with a whole number that was given to an option.
+pub fn wrong_number(error: &clap::Error) -> Option<String> {
+    let cause = error.source()?.downcast_ref::<ParseIntError>()?;
+    let expected = match cause.kind() {
+        IntErrorKind::PosOverflow => "a smaller whole number",
+        _ => "a whole number from 0",
+    };
+    let option = error.get(ContextKind::InvalidArg)?;
+    let got = error.get(ContextKind::InvalidValue)?;
+    Some(one_line(&format!(
+        "{option}: expected {expected}, got '{got}'"
+    )))
 }
 
 /// The error about data among the causes.
@@ -136,6 +155,7 @@ mod tests {
     #[test]
     fn messages_are_one_line_with_a_hint() {
         let full = anyhow::Error::new(io::Error::from_raw_os_error(28)).context("cannot write x");
+        let in_words = |error| in_words(error, Notation::default());
         assert_eq!(in_words(&full), "cannot write x: No space left on device");
         let nasty = user_error(format!("got '\u{1b}[2J\0 {}'", "9".repeat(1000)));
         assert_eq!(

@@ -138,10 +138,16 @@ pub fn class_of(model: &Model, name: &str) -> Result<usize> {
 /// The same among the names of all classes.
 pub fn class_among(names: &[String], name: &str) -> Result<usize> {
     let found = names.iter().position(|known| known == name);
-    found.ok_or_else(|| {
-        let error = Error::unexpected(ErrorKind::UnknownClass, some_of(names), clip(name));
-        error.in_file("class")
-    })
+    found.ok_or_else(|| unknown_class(names, name))
+}
+
+/// A model without classes calls its only one 0.
+fn unknown_class(names: &[String], name: &str) -> Error {
+    let expected = match names {
+        [only] if only == "0" => "none, as the model has no classes".to_owned(),
+        _ => some_of(names),
+    };
+    Error::unexpected(ErrorKind::UnknownClass, expected, clip(name)).in_file("class")
 }
 
 #[cfg(test)]

@@ -132,7 +132,14 @@ impl Predictor {
     fn check_neuron(&self, neuron: Neuron) -> Result<()> {
         check_below("tree", neuron.tree, self.model.structure.trees.len())?;
         let tree = &self.model.structure.trees[neuron.tree];
-        check_below("layer", neuron.layer, tree.levels.len() + 1)?;
+        let top = tree.levels.len();
+        if neuron.layer > top {
+            let expected = match top {
+                0 => "0 (the leaves)".to_owned(),
+                _ => format!("0 (the leaves) to {top} (the root)"),
+            };
+            return Err(Error::shape("level", expected, neuron.layer));
+        }
         check_below("node", neuron.node, tree.nodes(neuron.layer))?;
         check_below("channel", neuron.channel, tree.channels(neuron.layer))
     }
@@ -143,7 +150,7 @@ fn check_below(what: &str, got: usize, count: usize) -> Result<()> {
         return Ok(());
     }
     let expected = format!("a number from 0 to {}", count - 1);
-    Err(Error::shape(format!("neuron's {what}"), expected, got))
+    Err(Error::shape(what, expected, got))
 }
 
 /// Σ_c p(c) W[c,a] for all a, from the logarithms of the rows of W.

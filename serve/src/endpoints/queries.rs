@@ -66,8 +66,8 @@ pub struct ExplainQuery {
     /// Which model.
     pub model: Option<String>,
     tree: Option<usize>,
-    level: usize,
-    node: usize,
+    level: Option<usize>,
+    node: Option<usize>,
     channel: Option<usize>,
     channels: Option<usize>,
     how: Option<String>,
@@ -175,8 +175,8 @@ impl ExplainQuery {
         };
         Ok(Question::Explain(NodeQuestion {
             tree: self.tree.unwrap_or(0),
-            level: self.level,
-            node: self.node,
+            level: needed("level", self.level)?,
+            node: needed("node", self.node)?,
             channel: self.channel,
             channels: within("channels", self.channels, 8, MAX_CHANNELS)?,
             count: within("count", self.count, 4, 64)?,
@@ -217,6 +217,12 @@ fn example_json(Example { values, label }: &Example, encoder: &Encoder) -> Value
 fn class_of(classes: &[String], name: Option<&str>) -> Result<Option<usize>, Problem> {
     let class = name.map(|name| class_among(classes, name));
     Ok(class.transpose()?)
+}
+
+/// A number that a query must have.
+fn needed(what: &str, got: Option<usize>) -> Result<usize, Problem> {
+    let none = || Problem::bad(format!("{what}: expected a whole number from 0, got none"));
+    got.ok_or_else(none)
 }
 
 fn within(what: &str, got: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {

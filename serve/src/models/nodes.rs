@@ -157,7 +157,7 @@ mod tests {
         let problem = explain(&mut predictor, &NodeQuestion { node: 9, ..ask }).unwrap_err();
         assert_eq!(
             problem.message,
-            "neuron's node: expected a number from 0 to 1, got 9"
+            "node: expected a number from 0 to 1, got 9"
         );
     }
 }

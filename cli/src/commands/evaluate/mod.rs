@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
     #[command(flatten)]
-    input: Input,
+    pub(crate) input: Input,
     /// Values to make missing: clean (none), iid:0.9 (each value with this probability), rect:2x11
     /// (2 squares of 11×11 pixels), nonzero:50 (50 of the values that are not zero), stripes:4,
     /// half, rows:0.5, blocks:4x0.9 (parts of images); can be given several times [default: clean;

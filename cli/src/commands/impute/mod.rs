@@ -55,7 +55,7 @@ pub struct Args {
     /// A model file
     model: PathBuf,
     #[command(flatten)]
-    input: Input,
+    pub(crate) input: Input,
     /// What to fill in
     #[arg(long, value_enum, default_value_t = FillWith::Mean)]
     how: FillWith,

@@ -15,7 +15,7 @@ pub struct Args {
     #[arg(value_name = "PLAN", conflicts_with = "resume")]
     pub plan: Option<String>,
     #[command(flatten)]
-    pub(super) input: Input,
+    pub(crate) input: Input,
     /// Columns whose numbers are names of categories, separated by commas; can be given several
     /// times
     #[arg(long, value_name = "COLUMNS")]

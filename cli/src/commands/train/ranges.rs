@@ -3,10 +3,17 @@
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
 use sumout::model::ColumnRange;
+use sumout_data::error::{At, Place};
 use sumout_data::layout::{ColumnKind, Layout, Table, some_of};
+use sumout_data::{Error, ErrorKind};
 
-/// One for each column, or none where any number will do.
-pub fn ranges(bounds: &[String], whole: &[String], data: &Table) -> Result<Vec<ColumnRange>> {
+/// One for each column, or none where any number will do. `file` has the data.
+pub fn ranges(
+    bounds: &[String],
+    whole: &[String],
+    data: &Table,
+    file: &str,
+) -> Result<Vec<ColumnRange>> {
     if bounds.is_empty() && whole.is_empty() {
         return Ok(Vec::new());
     }
@@ -20,7 +27,7 @@ pub fn ranges(bounds: &[String], whole: &[String], data: &Table) -> Result<Vec<C
     for name in whole.iter().flat_map(|names| columns_of(names, layout)) {
         ranges[number_column("--whole", name, layout)?].whole = true;
     }
-    check(&ranges, data)?;
+    check(&ranges, data, file)?;
     Ok(ranges)
 }
 
@@ -79,17 +86,15 @@ fn number_column(option: &str, name: &str, layout: &Layout) -> Result<usize> {
 }
 
 /// All numbers are possible.
-fn check(ranges: &[ColumnRange], data: &Table) -> Result<()> {
+fn check(ranges: &[ColumnRange], data: &Table, file: &str) -> Result<()> {
     for (at, &x) in data.values.iter().enumerate() {
         let (row, column) = (at / ranges.len(), at % ranges.len());
         let range = ranges[column];
         if !range.contains(x) || (range.whole && x.fract() != 0.0 && !x.is_nan()) {
-            return Err(user_error(format!(
-                "row {}, column '{}': expected {}, got {x}",
-                row + 1,
-                data.layout.name(column),
-                range.describe()
-            )));
+            let error = Error::expected(ErrorKind::OutOfBounds, range.describe(), x);
+            let at = At::Row(row as u64 + 1);
+            let error = error.at(Place { file, at });
+            return Err(error.in_column(&data.layout.name(column)).into());
         }
     }
     Ok(())

@@ -94,7 +94,8 @@ pub fn start(args: &Args) -> Result<(Fit, TrainingData)> {
     } else {
         planned(&plan, args, &data.table, (prior, weighted))?
     };
-    let ranges = ranges::ranges(&args.bounds, &args.whole, &data.table)?;
+    let file = &args.input.data;
+    let ranges = ranges::ranges(&args.bounds, &args.whole, &data.table, file)?;
     Ok((fit.ranges(&ranges).about(about), data))
 }
 

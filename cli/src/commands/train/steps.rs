@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use sumout::recipes::{FitProgress, Fitting};
 use sumout_data::model_files;
+use sumout_data::notation::Notation;
 
 /// Trains to the end, or to Ctrl-C, with checkpoints on the way.
 pub fn run(args: &Args, fitting: &mut Fitting<'_>, out: &mut impl Write) -> Result<()> {
@@ -93,7 +94,7 @@ fn save(path: &Path, fitting: &mut Fitting<'_>) -> Result<()> {
 /// A checkpoint is only a precaution: without one, training goes on.
 fn save_or_warn(path: &Path, fitting: &mut Fitting<'_>, reporter: &StepReporter) {
     if let Err(error) = save(path, fitting) {
-        let (step, error) = (fitting.steps_done(), in_words(&error));
+        let (step, error) = (fitting.steps_done(), in_words(&error, Notation::default()));
         let line = format!("no checkpoint after step {step}: {error}");
         reporter.above_the_bar(|| warn(&line));
     }
