@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sumout import labels
 from sumout.estimator import TMM, checked_count, given_rows
-from sumout.names import name_of, values_of
+from sumout.names import name_of, plain, values_of
 from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
@@ -147,7 +147,8 @@ class TMMClassifier(ClassifierMixin, TMM):
             self.classes_ = np.unique(y[known]) if given is None else given
         elif given is not None and not np.array_equal(given, self.classes_):
             raise ValueError(
-                f"classes: expected {self.classes_} as in the first call, got {classes}"
+                f"classes: expected {self.classes_.tolist()} as in the first call, got "
+                f"{given.tolist()}"
             )
         encoded = labels.encode(y, known, self.classes_)
         class_weights = self._class_weights(y, known, weights)
@@ -328,5 +329,6 @@ class TMMClassifier(ClassifierMixin, TMM):
         check_is_fitted(self, "model_")
         found = np.flatnonzero(np.array([name == name_of(y) for name in self._class_names()]))
         if len(found) == 0:
-            raise ValueError(f"y: expected one of the classes {self._class_names()}, got {y!r}")
+            classes = self.classes_.tolist()
+            raise ValueError(f"y: expected one of the classes {classes}, got {plain(y)!r}")
         return int(found[0])

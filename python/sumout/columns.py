@@ -86,15 +86,20 @@ class Columns:
         """The places of the columns that are numbers."""
         return [j for j, known in enumerate(self.categories) if known is None]
 
-    def warn_about_float32(self, X: Any) -> None:
-        """Warns of columns whose values differ mostly beyond the 24 bits of float32."""
+    def warn_of_numbers(self, X: Any) -> None:
+        """Warns of columns without a number, and of those that float32 cannot represent."""
         frame = as_frame(X)
         for j in self.numeric():
+            name = column_name(frame.columns if frame is not None else None, j)
             cells = np.asarray(self.floats(X, frame, j), dtype=np.float64)
+            if np.isnan(cells).all():
+                warnings.warn(
+                    f"{name}: it has no number in the training rows; a hole in it is filled with 0",
+                    stacklevel=5,
+                )
             finite = cells[np.isfinite(cells)]
             spread = finite.std() if len(finite) else 0.0
             if spread > 0 and np.abs(finite).max() * 2.0**-24 > 0.01 * spread:
-                name = column_name(frame.columns if frame is not None else None, j)
                 warnings.warn(
                     f"{name}: its values lie near {finite.mean():.6g} and differ by about "
                     f"{spread:.3g}, which float32 cannot represent well: subtract an offset first",
@@ -396,4 +401,7 @@ def filled_dtype(cells: nw.Series, known: np.ndarray | None) -> Any:
         return cells.dtype if dates else nw.Float64
     if known.dtype == object and cells.dtype.is_numeric():
         return None  # a column of text in which all cells are missing
+    are_words = all(isinstance(value, str) for value in known)
+    if cells.dtype == nw.String and not are_words and all(map(is_hole, cells.to_list())):
+        return None  # a column of booleans, for example, in which all cells are missing
     return cells.dtype

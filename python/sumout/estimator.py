@@ -48,7 +48,7 @@ class TMM(Parameters):
         self._columns = Columns.learn(X, self.n_features_in_, features)
         self._check_sequence()
         if self.image_shape_ is None:
-            self._columns.warn_about_float32(X)
+            self._columns.warn_of_numbers(X)
         elif np.prod(self.image_shape_) != self.n_features_in_:
             wanted, got = np.prod(self.image_shape_), self.n_features_in_
             raise ValueError(

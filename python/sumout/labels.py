@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from sumout.names import is_hole, name_of
+from sumout.names import is_hole, plain
 
 
 def validate(
@@ -80,11 +80,12 @@ def encode(y: np.ndarray, known: np.ndarray, classes: np.ndarray) -> np.ndarray:
     index_of = {label: index for index, label in enumerate(classes.tolist())}
     encoded = np.full(len(y), -1, dtype=np.int64)
     for row in np.flatnonzero(known):
-        index = index_of.get(y[row].item() if isinstance(y[row], np.generic) else y[row])
+        label = plain(y[row])
+        index = index_of.get(label)
         if index is None:
-            names = list(map(name_of, classes))
+            known_classes = classes.tolist()
             raise ValueError(
-                f"y, row index {row}: expected one of the classes {names}, got {y[row]!r}"
+                f"y, row index {row}: expected one of the classes {known_classes}, got {label!r}"
             )
         encoded[row] = index
     return encoded

@@ -33,6 +33,11 @@ def categories_of(names: list[str]) -> np.ndarray:
     return values_of(names)
 
 
+def plain(value: Any) -> Any:
+    """A scalar of NumPy as Python's own, which messages show without its type."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def is_hole(value: Any) -> bool:
     """None, NaN, NaT or NA."""
     if value is None:

@@ -65,7 +65,9 @@ def test_queries(model):
         X,
         "middle",
     )
-    fails(ValueError, "y: expected one of the classes ['0', '1'], got 7", model.impute, X, y=7)
+    fails(
+        ValueError, "y: expected one of the classes [0, 1], got 7", model.impute, X, y=np.int64(7)
+    )
     fails(ValueError, "y: expected one of the classes", model.sample, 3, y="x")
     fails(ValueError, "given: expected 1 row or 5, got 2", model.sample, 5, given=X[:2])
     fails(ValueError, "what is given: expected", model.log_conditional, X, X[:3])
@@ -87,12 +89,14 @@ def test_labels():
     part = TMMClassifier(steps=5).partial_fit(X, y, classes=[0, 1])
     fails(
         ValueError,
-        "y, row index 0: expected one of the classes ['0', '1'], got",
+        "y, row index 0: expected one of the classes [0, 1], got 5",
         part.partial_fit,
         X,
         y + 5,
     )
-    fails(ValueError, "as in the first call", part.partial_fit, X, y, classes=[0, 1, 2])
+    more = list(np.arange(3))
+    words = "classes: expected [0, 1] as in the first call, got [0, 1, 2]"
+    fails(ValueError, words, part.partial_fit, X, y, classes=more)
 
 
 def test_weights():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
@@ -35,6 +36,12 @@ def test_booleans_come_back_as_booleans(tmp_path):
     loaded = sumout.load(tmp_path / "flags.sumout")
     assert loaded.impute(query)["flag"].tolist() == expected
     assert loaded.impute(query.astype(object))["flag"].tolist() == expected
+    holes = [
+        query.assign(flag=None),
+        pl.DataFrame({"a": [14.2], "flag": pl.Series([None], dtype=pl.String)}),
+    ]
+    for frame in holes:
+        assert all(isinstance(flag, bool) for flag in loaded.impute(frame)["flag"].to_list())
     words = query.assign(flag=["False", None])
     assert isinstance(loaded.impute(words)["flag"][1], str)
     numbered = query.assign(flag=[0, 1])
@@ -89,6 +96,13 @@ def test_parts_with_few_labels():
 def test_warns_of_numbers_that_float32_cannot_represent():
     with pytest.warns(UserWarning, match="column index 0: its values lie near 1e\\+09"):
         TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
+
+
+def test_warns_of_a_column_without_a_number():
+    nothing = np.column_stack([X[:, :2], np.full(len(X), np.nan)])
+    with pytest.warns(UserWarning, match="column index 2: it has no number in the training rows"):
+        filled = TMMImputer(**QUICK).fit_transform(nothing)
+    assert (filled[:, 2] == 0).all()
 
 
 def test_samples_keep_what_is_given_and_fit_into_memory():
