@@ -87,9 +87,7 @@ RIVALS = {
     "KNNImputer, boosting": lambda: make_pipeline(
         columns(KNNImputer()), HistGradientBoostingRegressor(random_state=0)
     ),
-    "ridge": lambda: make_pipeline(
-        columns(SimpleImputer()), RidgeCV(np.logspace(-3, 3, 13))
-    ),
+    "ridge": lambda: make_pipeline(columns(SimpleImputer()), RidgeCV(np.logspace(-3, 3, 13))),
 }
 
 

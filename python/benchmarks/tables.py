@@ -380,7 +380,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--splits", type=int, help=f"default: {SPLITS}, or {MOST_SPLITS} of a small table")
+    parser.add_argument(
+        "--splits", type=int, help=f"default: {SPLITS}, or {MOST_SPLITS} of a small table"
+    )
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--most-rows", type=int, default=MOST_ROWS, help="of a table, at random")
     parser.add_argument("--methods", default="", help="only methods with this in their name")
