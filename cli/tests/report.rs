@@ -47,7 +47,7 @@ fn chain(rows: usize, columns: usize) -> String {
 
 #[test]
 fn a_page_about_classes() {
-    let folder = trained(&flowers(200), "--target species --steps 100 --trees 2");
+    let folder = trained(&flowers(200), "--target species --steps 300 --trees 2");
     let mut new = flowers(260);
     new.push_str("2.0,3.1,red,tulip\n"); // a small one that is said to be of the largest kind
     folder.write("new.csv", &new);

@@ -405,8 +405,8 @@ fn answers_are_in_the_units_of_the_data() {
         let median = predictor.impute_quantiles(asked, &[0.5], None).unwrap();
         let (mean, variance) = (imputed.mean[(0, column)], imputed.variance[(0, column)]);
         let (mean, sigma) = (f64::from(mean), f64::from(variance).sqrt());
-        let (mut sums, mut below, step) = ([0.0; 3], 0.0, sigma / 500.0);
-        for i in -5_000..10_000 {
+        let (mut sums, mut below, step) = ([0.0; 3], 0.0, sigma / 2_000.0);
+        for i in -20_000..40_000 {
             let x = mean + (f64::from(i) + 0.5) * step;
             if column == 1 && x <= 0.0 {
                 continue;

@@ -75,6 +75,7 @@ impl Way {
         Settings {
             steps,
             validate_every: steps / 10,
+            rate: 0.05,
             target: Some(target),
             target_floor: Some(self.target_floor),
             penalty: 1e-4,
