@@ -332,8 +332,8 @@ def over_sets(results, sets, what, scale, digits):
 
 def by_set(results, sets):
     """One row per table: our accuracy and the distance to the best baseline."""
-    lines = ["| table | rows | " + " | ".join(map(str, SHARES)) + " |"]
-    lines.append("|---|---|" + "---|" * len(SHARES))
+    lines = ["| table | rows | splits | " + " | ".join(map(str, SHARES)) + " |"]
+    lines.append("|---|---|---|" + "---|" * len(SHARES))
     for name in sets:
         cells = []
         for share in SHARES:
@@ -342,7 +342,8 @@ def by_set(results, sets):
             ahead = 100 * (ours - max(r for r in rivals if r is not None))
             cells.append(f"{100 * ours:.1f} ({ahead:+.1f})".replace("-", "−"))
         train = next(r["train"] for k, r in results.items() if k.startswith(f"{name}/"))
-        lines.append(f"| {name} | {train} | " + " | ".join(cells) + " |")
+        splits = len(runs(results, name, OURS))
+        lines.append(f"| {name} | {train} | {splits} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
