@@ -84,7 +84,7 @@ def report():
         split = load()
         for method, seconds, found in measure(*split):
             cells = " | ".join(f"{100 * right:.1f} | {loss:.3f}" for right, loss, _ in found)
-            lines.append(f"| {name} | {len(split[0]):,} | {method} | {seconds:.1f} | {cells} |")
+            lines.append(f"| {name} | {len(split[0]):,} | {method} | {seconds:.2f} | {cells} |")
             print(lines[-1], flush=True)
     return "\n".join(lines)
 
