@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::model::Model;
 use crate::recipes::presets::Preset;
-use crate::recipes::shares::{RowLogs, best_share};
+use crate::recipes::shares::{RowLogs, SHARES, best_share};
 use crate::structure::Kind;
 use crate::training::class_clusters::class_clusters;
 use crate::training::correlated_clusters::{clusters_of_class, correlated_clusters};
@@ -50,6 +50,14 @@ pub(crate) struct Correlated {
     /// Of all probability; equal shares of trees, clusters and these without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
+}
+
+impl Correlated {
+    /// Whether trials can choose it: what a file says may be anything.
+    pub fn is_possible(&self) -> bool {
+        let is_share = self.share.is_none_or(|share| SHARES.contains(&share));
+        SIZES.contains(&self.most) && FLOORS.contains(&self.floor) && is_share
+    }
 }
 
 impl Beside {
@@ -203,5 +211,27 @@ impl<'a> Trial<'a> {
         trainer.best_by = Measure::LogLoss;
         trainer.validate(&self.rows.held_out);
         Ok(trainer.best.map_or(f64::NEG_INFINITY, |best| best.score))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_cannot_ask_for_what_no_trial_chooses() {
+        let chosen = Correlated {
+            most: 4,
+            floor: 0.02,
+            share: Some(0.9),
+        };
+        assert!(chosen.is_possible());
+        let share = None;
+        assert!(Correlated { share, ..chosen }.is_possible());
+        assert!(!Correlated { most: 0, ..chosen }.is_possible());
+        let floor = f64::NAN;
+        assert!(!Correlated { floor, ..chosen }.is_possible());
+        let share = Some(1.0);
+        assert!(!Correlated { share, ..chosen }.is_possible());
     }
 }

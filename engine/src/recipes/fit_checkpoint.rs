@@ -93,11 +93,21 @@ impl<'a> Fitting<'a> {
         if let Some(validation) = validation {
             fitting.validate_on(validation)?;
         }
+        let target = fitting.chosen.settings.target;
         if let Some(search) = &mut fitting.search {
+            let rows = search.held_out.len();
+            let is_strange = |logs: &RowLogs| !logs.are_of(rows, target);
+            if done.best_logs.as_ref().is_some_and(is_strange) {
+                return Err(wrong("what the best trial says is not of these rows"));
+            }
             (search.trials, search.best_logs) = (done.trials, done.best_logs);
         }
+        let chosen = done.clusters_with_factors;
+        if chosen.is_some_and(|chosen| !chosen.is_possible()) {
+            return Err(wrong("there are no such clusters with factors"));
+        }
         if done.chosen {
-            fitting.choose(Some(done.clusters_with_factors))?;
+            fitting.choose(Some(chosen))?;
         }
         if done.trees > fitting.trees {
             return Err(wrong("more trees are done than there are"));

@@ -15,7 +15,7 @@ use crate::training::data::Data;
 use serde::{Deserialize, Serialize};
 
 /// Shares that are tried, beside an equal one; what is left is for rows that are unlike all others.
-const SHARES: [f64; 8] = [0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.997, 0.999];
+pub(crate) const SHARES: [f64; 8] = [0.3, 0.5, 0.7, 0.9, 0.97, 0.99, 0.997, 0.999];
 
 /// What a model says of rows that are held out; f32, so that a checkpoint holds the same numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +50,12 @@ impl RowLogs {
         of_target.for_each(|number| *number = f32::NAN);
         let given = logs(&without)?;
         Ok(Self { joint, given })
+    }
+
+    /// Whether they are of so many rows, with or without a number to be predicted.
+    pub fn are_of(&self, rows: usize, target: Option<usize>) -> bool {
+        let given = target.map_or(0, |_| rows);
+        (self.joint.len(), self.given.len()) == (rows, given)
     }
 }
 
@@ -118,6 +124,18 @@ mod tests {
             best_share(from_ref(&broad), &sharp, &[1.0, 1.0, 0.0]),
             Some(0.999)
         );
+    }
+
+    #[test]
+    fn those_of_other_rows_are_told_apart() {
+        let density = logs([-1.0; 3]);
+        assert!(density.are_of(3, None));
+        assert!(!density.are_of(4, None) && !density.are_of(3, Some(0)));
+        let of_target = RowLogs {
+            given: vec![-1.0; 3],
+            ..density
+        };
+        assert!(of_target.are_of(3, Some(0)) && !of_target.are_of(3, None));
     }
 
     #[test]
