@@ -126,6 +126,15 @@ mod tests {
         );
     }
 
+    /// Twice the same part says what it says once.
+    #[test]
+    fn others_share_what_is_left() {
+        let (broad, sharp) = (logs([-3.0; 3]), logs([-1.0, -5.0, -40.0]));
+        let once = total_log(from_ref(&broad), &sharp, &[], 0.7);
+        let twice = total_log(&[broad.clone(), broad], &sharp, &[], 0.7);
+        assert!((once - twice).abs() < 1e-9, "{once} {twice}");
+    }
+
     #[test]
     fn those_of_other_rows_are_told_apart() {
         let density = logs([-1.0; 3]);
