@@ -15,17 +15,12 @@ import torch.nn.functional as F
 import inpaint
 import results
 from mnist import PIXELS
-from steps import Batches, Clock, Replayed, compiled, run, say
+from steps import Batches, Clock, Replayed, compiled, round_up, run, say
 
 HIDDEN, UPDATES, NOISE, REPLACED = 1500, 4, 2.0, 0.4
 BATCH, EPOCHS, RATE, DECAY, MOMENTUM = 100, 1000, 0.25, 0.995, 0.5
 INPAINT_UPDATES = 49
 PUBLISHED = {"train": [0.607, 0.302, 0.292, 0.268, 0.267], "nats": 214.0}  # cost of the 4th update, epochs 1 to 5; Parzen
-
-
-def linear(x, weight, bias):
-    """(nets, B, in) to (nets, B, out)."""
-    return torch.baddbmm(bias, x, weight)
 
 
 def salted(x):
@@ -35,24 +30,24 @@ def salted(x):
 
 
 class Gsn:
-    """Several nets: weights are (nets, in, out)."""
+    """Several nets. One matrix (nets, h1, pixels + h2) holds the transpose of W1 and W2: an update is two products with it."""
 
     def __init__(self, hidden, seeds, device):
-        self.weights = []
-        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        for i, o in ((PIXELS, hidden), (hidden, hidden)):
-            limit = (6 / (i + o)) ** 0.5
-            nets = [(2 * torch.rand(i, o, generator=one) - 1) * limit for one in generators]
-            self.weights.append(torch.stack(nets).to(device))
-        self.weights += [torch.zeros(len(seeds), 1, n, device=device) for n in (PIXELS, hidden, hidden)]
+        self.hidden, width = hidden, round_up(hidden)
+        weights, biases = torch.zeros(len(seeds), width, PIXELS + width), (PIXELS + width, width)
+        for seed, net in zip(seeds, weights):
+            generator = torch.Generator().manual_seed(seed)
+            start = lambda i, o: (2 * torch.rand(i, o, generator=generator) - 1) * (6 / (i + o)) ** 0.5
+            net[:hidden, :PIXELS] = start(PIXELS, hidden).T
+            net[:hidden, PIXELS : PIXELS + hidden] = start(hidden, hidden)
+        self.weights = [weights.to(device), *(torch.zeros(len(seeds), 1, n, device=device) for n in biases)]
 
     def update(self, x, h2):
-        """One update: logits of p(x), and the next h2."""
-        w1, w2, b0, b1, b2 = self.weights
-        into = linear(x, w1, b1)
-        h1 = torch.tanh(into if h2 is None else into + h2 @ w2.mT)
-        logits = linear(h1, w1.mT, b0)
-        into = linear(h1, w2, b2)
+        """One update: logits of p(x), and the next h2. At the start there is no h2."""
+        weights, outer, inner = self.weights
+        h2 = x.new_zeros(*x.shape[:2], inner.shape[-1]) if h2 is None else h2
+        h1 = torch.tanh(torch.baddbmm(inner, torch.cat([x, h2], -1), weights.mT))
+        logits, into = torch.baddbmm(outer, h1, weights).split([PIXELS, h1.shape[-1]], -1)
         return logits, torch.tanh(into + NOISE * torch.randn_like(into)) + NOISE * torch.randn_like(into)
 
     def losses(self, images):
@@ -90,6 +85,7 @@ def trained(seeds, args, images):
             torch._foreach_mul_(speeds, MOMENTUM)
             torch._foreach_add_(speeds, gradients, alpha=1 - MOMENTUM)
             torch._foreach_sub_(gsn.weights, torch._foreach_mul(speeds, rate))
+            gsn.weights[0][..., PIXELS + gsn.hidden :] = 0  # these units stay without weights
             cost.add_(losses[-1].mean().detach())
 
     replayed, costs, epochs = Replayed(step, device), [], 7 if args.quick else EPOCHS

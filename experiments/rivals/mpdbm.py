@@ -13,21 +13,19 @@ authors' file `mpdbm.yaml`; here all 60,000 images train, and the last weights a
     momentum = 0.732716    # 0.5 in the first epoch
 """
 
-import math
 import time
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 import results
 from mnist import CLASSES, PIXELS
-from steps import Batches, Clock, Replayed, compiled, run, say
+from steps import Batches, Clock, Replayed, compiled, round_up, run, say
 
 BIASES = (-0.710467, -0.393587)  # of the hidden units, at the start
+LARGEST = 0.00638830865761  # of the weights between the hidden layers, at the start
 LONGEST = (1.809978, 2.666304, 5.175683)  # the norms of a unit's weights from the layer below it
 LEAST_RATE = 0.020379  # of the first
-ROUND = 16
 QUICK = {"layers": [100, 50], "rounds": 5, "drop_inputs": 0.5, "batch": 50, "rate": 15.0, "momentum": 0.5}
 QUICK_STEPS = 400
 
@@ -38,68 +36,115 @@ def sparse(inputs, outputs, count):
     return torch.randn(inputs, outputs) * chosen
 
 
-class Machines(nn.Module):
+class Machines:
     """Several machines that train together, one for each seed; all tensors are (machines, ...).
 
-    The first layer has a few more units, whose weights stay 0: tensor cores want rows of a round number of bytes.
+    A unit is tied to units of the next layers alone. So a machine has two sides, with one matrix of weights between them:
+    the even layers (pixels, second) and the odd ones (first, classes, some that stay 0). A round is two products with it.
     """
 
     def __init__(self, seeds, layers, rounds, pixels):
-        super().__init__()
-        self.first, first, second = layers[0], math.ceil(layers[0] / ROUND) * ROUND, layers[1]
-        self.rounds = rounds
-        weights, share = [], (pixels.float().mean(0) / 255).clamp(0.001, 0.999)
-        for seed in seeds:
+        self.layers, self.rounds = layers, rounds
+        first, second = layers
+        self.named = slice(first, first + CLASSES)  # the classes among the odd units
+        even, odd = PIXELS + second, round_up(first + CLASSES)
+        weights, of_even, of_odd = torch.zeros(len(seeds), even, odd), torch.zeros(even), torch.zeros(odd)
+        for seed, (up, middle, top) in zip(seeds, zip(*self.blocks(weights))):
             torch.manual_seed(seed)
-            small = torch.empty(first, second).uniform_(-0.00638830865761, 0.00638830865761)
-            weights.append([sparse(PIXELS, first, 15), small, sparse(second, CLASSES, 23)])
-        biases = [share.logit(), *(torch.full((n,), b) for n, b in zip((first, second), BIASES)), torch.zeros(CLASSES)]
-        on_device = lambda found: nn.ParameterList([nn.Parameter(one.to(pixels.device)) for one in found])
-        self.weights = on_device([torch.stack(layer) for layer in zip(*weights)])
-        self.biases = on_device([bias.repeat(len(seeds), 1, 1) for bias in biases])
+            up.copy_(sparse(PIXELS, first, 15))
+            middle.uniform_(-LARGEST, LARGEST)
+            top.copy_(sparse(second, CLASSES, 23))
+        of_even[:PIXELS] = (pixels.float().mean(0) / 255).clamp(0.001, 0.999).logit()
+        of_odd[:first], of_even[PIXELS:] = BIASES
+        self.weights = weights.to(pixels.device)
+        self.biases = [bias.repeat(len(seeds), 1, 1).to(pixels.device).requires_grad_() for bias in (of_even, of_odd)]
         self.update = compiled(self.one_round, pixels.device)
-        self.shorten()
+        self.shorten(self.weights)
 
-    def forward(self, pixels, is_hidden, classes=None):
-        """Log odds of the pixels and scores of the classes; `classes` has a row of 0 where the class is not known."""
+    def blocks(self, weights):
+        """Pixels by first layer, second by first, second by classes."""
+        first = slice(self.layers[0])
+        return weights[:, :PIXELS, first], weights[:, PIXELS:, first], weights[:, PIXELS:, self.named]
+
+    def nudges(self, batch, dtype):
+        """A 0 for each even unit in every round, and for each odd one: the slope there is that of the sum it is added to."""
+        (count, even, odd), device = self.weights.shape, self.weights.device
+        zeros = lambda n: torch.zeros(count, batch, n, dtype=dtype, device=device, requires_grad=True)
+        return [zeros(even) for _ in range(self.rounds)], [zeros(odd) for _ in range(self.rounds + 1)]
+
+    def infer(self, weights, pixels, is_hidden, classes=None, nudges=None):
+        """Log odds of the pixels, scores of the classes, and the states of both sides in all rounds.
+
+        `classes` has a row of 0 where the class is not known.
+        """
         classes = pixels.new_zeros(*pixels.shape[:2], CLASSES) if classes is None else classes
-        (up, middle, _), (of_pixels, of_first, of_second, _) = self.weights, self.biases
-        below = torch.where(is_hidden, of_pixels.sigmoid(), pixels)
-        first = (2 * below @ up + of_first).sigmoid()  # nothing comes from above yet: the weights count twice
-        second = (2 * first @ middle + of_second).sigmoid()
-        is_free = classes.sum(-1, keepdim=True) == 0
-        for _ in range(1, self.rounds):
-            below, second, odds, scores = self.update(below, second, pixels, is_hidden, classes, is_free)
-        return odds, scores
+        given = pixels, is_hidden, classes, classes.sum(-1, keepdim=True) == 0
+        of_even, of_odd = (bias.to(weights.dtype) for bias in self.biases)
+        to_even, to_odd = nudges or ([0] * self.rounds, [0] * (self.rounds + 1))
+        below = torch.where(is_hidden, of_even[..., :PIXELS].sigmoid(), pixels.to(weights.dtype))
+        evens, odds = [F.pad(below, (0, self.layers[1]))], []
+        for number, added in enumerate(zip(to_even, to_odd)):
+            even, odd, logits = self.update(evens[-1], weights, (of_even, of_odd), given, added, number == 0)
+            evens.append(even)
+            odds.append(odd)
+        scores = evens[-1] @ weights + of_odd + to_odd[-1]
+        return logits, scores[..., self.named], evens, odds
 
-    def one_round(self, below, second, pixels, is_hidden, classes, is_free):
-        """One update of each: the first layer and the classes, then the pixels and the second layer."""
-        (up, middle, top), (of_pixels, of_first, of_second, of_classes) = self.weights, self.biases
-        first = (below @ up + second @ middle.mT + of_first).sigmoid()
-        label = torch.where(is_free, (second @ top + of_classes).softmax(-1), classes)
-        odds = first @ up.mT + of_pixels
-        below = torch.where(is_hidden, odds.sigmoid(), pixels)
-        second = (first @ middle + label @ top.mT + of_second).sigmoid()
-        return below, second, odds, second @ top + of_classes
+    def one_round(self, even, weights, biases, given, added, is_first):
+        """One update of both sides. In the first, nothing is known from above: weights count twice, classes and pixels wait."""
+        (pixels, is_hidden, classes, is_free), (of_even, of_odd), (to_even, to_odd) = given, biases, added
+        times = 2 if is_first else 1
+        sums = times * (even @ weights) + of_odd + to_odd
+        first, scores = sums[..., : self.layers[0]].sigmoid(), sums[..., self.named]
+        label = torch.zeros_like(scores) if is_first else torch.where(is_free, scores.softmax(-1), classes).to(sums.dtype)
+        odd = F.pad(torch.cat([first, label], -1), (0, sums.shape[-1] - self.named.stop))
+        sums = times * (odd @ weights.mT) + of_even + to_even
+        logits = sums[..., :PIXELS]
+        below = even[..., :PIXELS] if is_first else torch.where(is_hidden, logits.sigmoid(), pixels.to(sums.dtype))
+        return torch.cat([below, sums[..., PIXELS:].sigmoid()], -1), odd, logits
 
-    @torch.no_grad()
-    def shorten(self):
-        """No unit's weights are longer than allowed."""
-        for weights, longest in zip(self.weights, LONGEST):
-            norms = weights.norm(dim=1, keepdim=True)
-            weights.mul_(norms.clamp(max=longest) / norms.clamp_min(1e-7))
-        self.weights[0][:, :, self.first :] = 0
-        self.weights[1][:, self.first :] = 0
+    def shorten(self, weights):
+        """No unit's weights are longer than allowed. Pixels and classes are not tied."""
+        weights[:, :PIXELS, self.named] = 0
+        for block, dim, longest in zip(self.blocks(weights), (1, 2, 1), LONGEST):
+            norms = block.norm(dim=dim, keepdim=True)
+            block.mul_(norms.clamp(max=longest) / norms.clamp_min(1e-7))
+
+
+def slopes_of(loss, biases, nudges, evens, odds):
+    """Those at the biases, and those at the weights: one product for all rounds."""
+    to_even, to_odd = nudges
+    found = torch.autograd.grad(loss, [*biases, *to_even, *to_odd])
+    of_biases, at_even, at_odd = found[:2], found[2 : 2 + len(to_even)], found[2 + len(to_even) :]
+    for first in (at_even[0], at_odd[0]):
+        first.mul_(2)  # weights count twice
+    return torch.cat([*evens, *at_even], 1).mT @ torch.cat([*at_odd, *odds], 1), *of_biases
+
+
+def descend(weights, speed, slopes, rate, momentum):
+    """One step with momentum."""
+    speed.mul_(momentum).sub_(rate * slopes)
+    weights.add_(speed)
+
+
+def losses(logits, scores, pixels, is_hidden, labels, is_unlabelled):
+    """Of each machine: the cross-entropy of what was hidden."""
+    of_pixels = F.binary_cross_entropy_with_logits(logits, pixels, reduction="none") * is_hidden
+    of_labels = -(labels * scores.log_softmax(-1)).sum(-1) * is_unlabelled[..., 0]
+    return of_pixels.mean((1, 2)) + of_labels.mean(1) / PIXELS
 
 
 def trained(seeds, options, args, images):
     """Machines, their seconds and their epochs."""
     device, batch = images.pixels.device, options["batch"]
     machines = Machines(seeds, options["layers"], options["rounds"], images.pixels)
-    parameters = list(machines.parameters())
+    parameters = [machines.weights, *machines.biases]
     speeds = [torch.zeros_like(one) for one in parameters]
     batches = Batches(len(images.labels), batch, len(seeds), device, seeds)
     rate, momentum, last = (torch.zeros((), device=device) for _ in range(3))
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    nudges, missed = machines.nudges(batch, dtype), compiled(losses, device)
+    descended, shortened = compiled(descend, device), compiled(machines.shorten, device)
 
     def step():
         rows = batches.next()
@@ -107,19 +152,15 @@ def trained(seeds, options, args, images):
         labels = F.one_hot(images.labels[rows], CLASSES).float()
         is_hidden = torch.rand_like(pixels) < options["drop_inputs"]
         is_unlabelled = torch.rand(len(seeds), batch, 1, device=device) < options["drop_inputs"]
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            odds, scores = machines(pixels, is_hidden, labels * ~is_unlabelled)
-        odds, scores = odds.float(), scores.float()
-        of_pixels = F.binary_cross_entropy_with_logits(odds, pixels, reduction="none") * is_hidden
-        of_labels = -(labels * scores.log_softmax(-1)).sum(-1) * is_unlabelled[..., 0]
-        losses = of_pixels.mean((1, 2)) + of_labels.mean(1) / PIXELS
-        slopes = torch.autograd.grad(losses.sum(), parameters)
+        given = pixels, is_hidden, labels * ~is_unlabelled
+        logits, scores, evens, odds = machines.infer(machines.weights.to(dtype), *given, nudges)
+        loss = missed(logits.float(), scores.float(), pixels, is_hidden, labels, is_unlabelled)
+        at_weights, *at_biases = slopes_of(loss.sum(), machines.biases, nudges, evens, odds)
         with torch.no_grad():
-            torch._foreach_mul_(speeds, momentum)
-            torch._foreach_sub_(speeds, torch._foreach_mul(slopes, rate))
-            torch._foreach_add_(parameters, speeds)
-        machines.shorten()
-        last.copy_(losses.mean().detach())
+            for one, speed, slopes in zip(parameters, speeds, (at_weights, *at_biases)):
+                descended(one, speed, slopes, rate, momentum)
+            shortened(machines.weights)
+        last.copy_(loss.mean().detach())
 
     replayed = Replayed(step, device)
 
@@ -145,7 +186,7 @@ def test(experiment, machines, seeds, seconds):
     for column in experiment.columns:
         masks = torch.stack([experiment.masks(column, seed) for seed in seeds])
         parts = zip(pixels.split(1000), masks.split(1000, 1))
-        answers = [machines(part.expand(len(seeds), -1, -1), mask)[1].argmax(-1) for part, mask in parts]
+        answers = [machines.infer(machines.weights, part.expand(len(seeds), -1, -1), mask)[1].argmax(-1) for part, mask in parts]
         accuracies.append(experiment.accuracy(torch.cat(answers, 1)))
     per_seed = (time.perf_counter() - start) / len(seeds)
     for number, seed in enumerate(seeds):

@@ -17,6 +17,11 @@ EAGER_STEPS = 5  # before a step is recorded
 STRETCH = 100  # at most so many steps between two looks at the clock
 
 
+def round_up(units):
+    """Tensor cores want a round number of units."""
+    return -(-units // 32) * 32
+
+
 def choose_device(name):
     """`auto` is the GPU if there is one."""
     if name == "auto":
