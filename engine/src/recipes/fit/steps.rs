@@ -1,7 +1,7 @@
 //! How many steps a fit has, and in which part it is.
 
-use crate::recipes::fit_in_progress::Fitting;
-use crate::recipes::fit_progress::Part;
+use crate::recipes::fit::in_progress::Fitting;
+use crate::recipes::fit::progress::Part;
 use crate::recipes::search::Search;
 use crate::recipes::tables;
 use crate::training::trainer::Trainer;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::recipes::beside::{self, Beside, Correlated};
-use crate::recipes::fit_in_progress::Fitting;
+use crate::recipes::fit::in_progress::Fitting;
 use crate::recipes::search::{Finish, Search};
 use crate::training::data::Split;
 

@@ -3,7 +3,7 @@
 use crate::device::{Device, Precision};
 use crate::error::{Error, Result};
 use crate::model::{About, Model};
-use crate::recipes::fit_progress::{FitProgress, WholeFit};
+use crate::recipes::fit::progress::{FitProgress, WholeFit};
 use crate::recipes::presets::Preset;
 use crate::recipes::search::{Finish, Search, is_past_its_best};
 use crate::recipes::shares::RowLogs;

@@ -3,8 +3,8 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::model::Model;
-use crate::recipes::fit_in_progress::Fitting;
-use crate::recipes::fit_options::Fit;
+use crate::recipes::fit::in_progress::Fitting;
+use crate::recipes::fit::options::Fit;
 use crate::recipes::presets::Preset;
 use crate::recipes::tables;
 use crate::training::data::Data;

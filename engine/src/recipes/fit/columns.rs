@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model::column_range::with_margins;
 use crate::model::{ColumnRange, Curve, Scaling};
-use crate::recipes::fit_options::Fit;
+use crate::recipes::fit::options::Fit;
 use crate::recipes::tables::ColumnPlan;
 use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
