@@ -400,4 +400,243 @@ mod tests {
         assert!((filled.mean[(2, 0)] + 1.5).abs() < 0.1, "{filled:?}");
         assert!(filled.variance[(2, 0)] < 0.1, "{filled:?}");
     }
+
+    const KINDS: [Kind; 4] = [
+        Kind::Gaussian,
+        Kind::Categorical(3),
+        Kind::Gaussian,
+        Kind::Gaussian,
+    ];
+    const HOLE: f32 = f32::NAN;
+
+    /// Two clusters of three numbers and a category.
+    fn two() -> Clusters<'static> {
+        Clusters {
+            kinds: &KINDS,
+            numbers: vec![0, 2, 3],
+            each: 2,
+            floor: 0.04,
+        }
+    }
+
+    /// Their leaves, with two factors, and the dense means and covariances of the numbers.
+    fn leaves() -> (Family, [[f64; 3]; 2], [[[f64; 3]; 3]; 2]) {
+        let means = [[0.5, -1.0, 2.0], [-0.3, 0.7, 0.1]];
+        let own = [[0.5, 0.2, 0.9], [1.1, 0.4, 0.3]];
+        let loading = [
+            [[0.9, 0.2], [-0.7, 0.5], [0.4, -0.6]],
+            [[0.3, -0.8], [0.6, 0.6], [-0.5, 0.1]],
+        ];
+        let mut family = Family::new(&KINDS, 2);
+        let mut loadings = vec![0.0; 4 * 2 * 2];
+        let mut covariances = [[[0.0; 3]; 3]; 2];
+        for d in 0..2 {
+            for (i, s) in [0, 2, 3].into_iter().enumerate() {
+                if let Coordinate::Gaussian { mean, log_sigma } = &mut family.coordinates[s] {
+                    mean[d] = means[d][i] as f32;
+                    log_sigma[d] = (0.5 * f64::ln(own[d][i])) as f32;
+                }
+                (0..2).for_each(|r| loadings[(s * 2 + r) * 2 + d] = loading[d][i][r] as f32);
+                for j in 0..3 {
+                    let shared = (0..2).map(|r| loading[d][i][r] * loading[d][j][r]);
+                    covariances[d][i][j] = shared.sum::<f64>() + f64::from(i == j) * own[d][i];
+                }
+            }
+        }
+        family.factors = Some(Factors { rank: 2, loadings });
+        (family, means, covariances)
+    }
+
+    fn class_of(rows: &[f32], assigned: &[usize]) -> ClassRows {
+        ClassRows {
+            rows: rows.to_vec(),
+            assigned: assigned.to_vec(),
+            filled: rows.to_vec(),
+            apart: vec![vec![0.0; 9]; 2],
+        }
+    }
+
+    fn assert_close(ours: &[f64], exact: &[f64]) {
+        assert_eq!(ours.len(), exact.len());
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-5 * b.abs().max(1.0);
+        assert!(ours.iter().zip(exact).all(near), "{ours:?} {exact:?}");
+    }
+
+    /// Against the conditional mean and covariance by formula: μ₂ + Σ₂₁ Σ₁₁⁻¹ (x₁ − μ₁) and Σ₂₂ − Σ₂₁ Σ₁₁⁻¹ Σ₁₂.
+    #[test]
+    fn missing_cells_count_with_their_conditional_mean_and_covariance() {
+        let (family, means, c) = leaves();
+        let rows = [
+            [0.3, 1.0, 1.5, -0.2],   // nothing is missing
+            [1.7, HOLE, HOLE, HOLE], // the last two numbers, given the first
+            [HOLE, 2.0, 0.4, 0.9],   // the first, given two, in the other cluster
+            [HOLE, 0.0, -1.0, 2.0],  // the same once more
+            [0.3, HOLE, 1.5, -0.2],  // a category alone
+        ];
+        let mut class = class_of(&rows.concat(), &[0, 0, 1, 1, 0]);
+        two().fill(&mut class, &family);
+        two().fill(&mut class, &family); // afresh, not on top
+        let [a, b] = [c[0], c[1]];
+        let slope = |i: usize| a[i][0] / a[0][0];
+        let mean = |i: usize| means[0][i] + slope(i) * (1.7 - means[0][0]);
+        let filled = |at: usize| f64::from(class.filled[at]);
+        assert_close(&[filled(6), filled(7)], &[mean(1), mean(2)]);
+        let left = |i: usize, j: usize| a[i][j] - slope(i) * a[0][j];
+        let exact = [
+            0.0,
+            0.0,
+            0.0,
+            0.0,
+            left(1, 1),
+            left(1, 2),
+            0.0,
+            left(2, 1),
+            left(2, 2),
+        ];
+        assert_close(&class.apart[0], &exact);
+        let determinant = b[1][1] * b[2][2] - b[1][2] * b[2][1];
+        let weights = [
+            (b[0][1] * b[2][2] - b[0][2] * b[1][2]) / determinant,
+            (b[0][2] * b[1][1] - b[0][1] * b[1][2]) / determinant,
+        ];
+        for (row, x) in [(2, [0.4, 0.9]), (3, [-1.0, 2.0])] {
+            let apart = weights[0] * (x[0] - means[1][1]) + weights[1] * (x[1] - means[1][2]);
+            assert_close(&[filled(row * 4)], &[means[1][0] + apart]);
+        }
+        let left = b[0][0] - weights[0] * b[0][1] - weights[1] * b[0][2];
+        assert_close(&class.apart[1][..1], &[2.0 * left]);
+        assert!(class.apart[1][1..].iter().all(|&c| c == 0.0));
+        let seen = class.rows.iter().zip(&class.filled);
+        assert!(seen.clone().all(|(x, filled)| x.is_nan() || x == filled));
+        assert!(class.filled[5].is_nan() && class.filled[17].is_nan()); // categories stay missing
+    }
+
+    #[test]
+    fn means_and_products_of_clusters() {
+        let rows = [
+            [1.0, 0.0, 2.0, 3.0],
+            [3.0, 1.0, -2.0, 5.0],
+            [8.0, 2.0, 6.0, -2.0],
+        ];
+        let mut class = class_of(&rows.concat(), &[0, 0, 1]);
+        class.apart[0][4] = 0.5;
+        class.apart[1][8] = 0.25;
+        let means = two().means(&class);
+        // The class's means 4, 2, 2 count as one row.
+        let exact = [8.0 / 3.0, 2.0 / 3.0, 10.0 / 3.0, 6.0, 4.0, 0.0];
+        assert_close(&means, &exact);
+        let products = two().products(&class, &means);
+        assert_eq!((products[0].rows, products[1].rows), (2.0, 1.0));
+        let mut sums = vec![0.0; 9];
+        for row in [[1.0, 2.0, 3.0], [3.0, -2.0, 5.0]] {
+            for i in 0..3 {
+                (0..3).for_each(|j| sums[i * 3 + j] += (row[i] - means[i]) * (row[j] - means[j]));
+            }
+        }
+        sums[4] += 0.5;
+        assert_close(&products[0].sums, &sums);
+        assert_close(
+            &products[1].sums,
+            &[4.0, 4.0, -4.0, 4.0, 4.0, -4.0, -4.0, -4.0, 4.25],
+        );
+        let mut both = products[0].clone();
+        both.add(&products[1]);
+        assert_eq!(both.rows, 3.0);
+        let sum: Vec<f64> = sums
+            .iter()
+            .zip(&products[1].sums)
+            .map(|(a, b)| a + b)
+            .collect();
+        assert_close(&both.sums, &sum);
+        let half: Vec<f64> = sum.iter().map(|sum| (sum + 2.0 * 0.7) / 5.0).collect();
+        assert_close(&both.covariance(&[0.7; 9], 2.0), &half);
+        assert_close(&Products::new(3).covariance(&[0.7; 9], 0.5), &[0.35; 9]); // of less than one row
+    }
+
+    /// A factor describes two numbers, nearly after some rounds: what is on the diagonal and beside it is that of the formula.
+    #[test]
+    fn covariances_are_drawn_to_the_class_and_to_all() {
+        let clusters = Clusters {
+            kinds: &[Kind::Gaussian; 2],
+            numbers: vec![0, 1],
+            each: 2,
+            floor: 0.04,
+        };
+        let rows = [
+            [1.0, 0.9],
+            [-1.0, -1.2],
+            [0.4, 0.7],
+            [2.0, -1.0],
+            [3.0, -3.0],
+        ];
+        let class = ClassRows {
+            apart: vec![vec![0.0; 4]; 2],
+            ..class_of(&rows.concat(), &[0, 0, 0, 1, 1])
+        };
+        let common = [1.2, 0.3, 0.3, 0.8];
+        let family = clusters.refit(&class, &common);
+        let means = clusters.means(&class);
+        let products = clusters.products(&class, &means);
+        let Factors { rank, loadings } = family.factors.as_ref().unwrap();
+        assert_eq!(*rank, 1);
+        for d in 0..2 {
+            for (i, j) in [(0, 0), (0, 1), (1, 1)] {
+                let at = i * 2 + j;
+                let sum = products[0].sums[at] + products[1].sums[at];
+                let of_class = (sum + COMMON_ROWS * common[at]) / (5.0 + COMMON_ROWS);
+                let own = products[d].sums[at] + COMMON_ROWS * of_class;
+                let own = own / (products[d].rows + COMMON_ROWS);
+                let exact = if i == j { own + 0.04 } else { 0.96 * own };
+                let mut ours = f64::from(loadings[i * 2 + d] * loadings[j * 2 + d]);
+                if let (true, Coordinate::Gaussian { log_sigma, mean }) =
+                    (i == j, &family.coordinates[i])
+                {
+                    ours += f64::from(2.0 * log_sigma[d]).exp();
+                    assert_close(&[mean[d].into()], &[means[d * 2 + i]]);
+                }
+                assert!((ours - exact).abs() < 0.01, "{d} {i} {j}: {ours} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn categories_are_counted() {
+        let rows = [
+            [0.0, 2.0, 0.0, 0.0],
+            [0.0, 2.0, 0.0, 0.0],
+            [0.0, HOLE, 0.0, 0.0],
+            [0.0, 1.0, 0.0, 0.0],
+        ];
+        let mut family = Family::new(&KINDS, 2);
+        two().count_categories(&class_of(&rows.concat(), &[0, 1, 0, 0]), &mut family);
+        let Coordinate::Discrete { logits } = &family.coordinates[1] else {
+            unreachable!()
+        };
+        let whole = [0.01, 1.01, 2.01].map(|count| count / 3.03);
+        let own = [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]; // (values, clusters)
+        let exact = (0..6).map(|at| f64::ln(own[at] + whole[at / 2]));
+        let ours: Vec<f64> = logits.iter().map(|&x| x.into()).collect();
+        assert_close(&ours, &exact.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_without_anything_are_left_out() {
+        let mut rows = vec![1.0, HOLE, HOLE, HOLE, HOLE, 2.0];
+        retain_seen(&mut rows, 2);
+        assert_eq!(rows.len(), 4);
+        assert_eq!((rows[0], rows[3]), (1.0, 2.0));
+    }
+
+    /// Eight rows of a class for each cluster; rows without a label count where there is one class.
+    #[test]
+    fn few_rows_have_few_clusters() {
+        let values = vec![0.5; 100];
+        let mut labels = vec![Some(0); 70];
+        labels.extend([None; 30]);
+        let data = Data::new(Rows::new(&values, 1).unwrap(), &labels);
+        assert_eq!(clusters_of_class(&data, 2, 9), 4);
+        assert_eq!(clusters_of_class(&data, 1, 20), 12);
+        assert_eq!(clusters_of_class(&data, 2, 3), 3);
+        assert_eq!(clusters_of_class(&data, 50, 3), 1);
+    }
 }

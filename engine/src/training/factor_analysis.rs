@@ -171,4 +171,42 @@ mod tests {
             }
         }
     }
+
+    /// The second number is twice the first: one factor explains both, and the others stay 0.
+    #[test]
+    fn factors_that_explain_nothing_stay_zero() {
+        let covariance = [1.0, 2.0, 0.0, 2.0, 4.0, 0.0, 0.0, 0.0, 1e-9];
+        let Analysis { loadings, own } = factor_analysis(&covariance, 3, 3, 0.01);
+        let signs = loadings[0].signum();
+        let near = |ours: f64, exact: f64| (signs * ours - exact).abs() < 0.02 * exact.max(1e-9);
+        assert!(
+            near(loadings[0], 1.0) && near(loadings[3], 2.0),
+            "{loadings:?}"
+        );
+        assert!(
+            own.iter()
+                .zip([0.01, 0.04, 0.0])
+                .all(|(own, least)| *own >= least * 0.999)
+        );
+        let start = pivoted_cholesky(&[1.0, 1.0, 1.0, 1.0], 2, 2, 0.01);
+        assert_eq!(
+            (&start.loadings[..], &start.own[..]),
+            (&[1.0, 0.0, 1.0, 0.0][..], &[0.01, 0.01][..])
+        );
+    }
+
+    #[test]
+    fn inverses() {
+        let a = [4.0, 1.0, -0.5, 1.0, 3.0, 0.7, -0.5, 0.7, 2.0];
+        let inverse = inverted(&a, 3);
+        for at in 0..9 {
+            let product: f64 = (0..3)
+                .map(|k| a[at / 3 * 3 + k] * inverse[k * 3 + at % 3])
+                .sum();
+            assert!(
+                (product - f64::from(at / 3 == at % 3)).abs() < 1e-12,
+                "{inverse:?}"
+            );
+        }
+    }
 }
