@@ -87,7 +87,7 @@ class Columns:
         return [j for j, known in enumerate(self.categories) if known is None]
 
     def warn_of_numbers(self, X: Any) -> None:
-        """Warns of columns without a number, and of those that float32 cannot represent."""
+        """Warns of columns without a number, of those that float32 cannot represent, and of gross outliers."""
         frame = as_frame(X)
         for j in self.numeric():
             name = column_name(frame.columns if frame is not None else None, j)
@@ -103,6 +103,13 @@ class Columns:
                 warnings.warn(
                     f"{name}: its values lie near {finite.mean():.6g} and differ by about "
                     f"{spread:.3g}, which float32 cannot represent well: subtract an offset first",
+                    stacklevel=5,
+                )
+            outlier = outlier_of(finite)
+            if outlier is not None:
+                warnings.warn(
+                    f"{name}: {outlier:.6g} is far from the rest and spoils the scale; "
+                    "if it stands for a missing value, make it NaN",
                     stacklevel=5,
                 )
 
@@ -258,6 +265,16 @@ def is_number(value: Any) -> bool:
 
 
 # Cells of one column, of an array or of a frame.
+
+
+def outlier_of(finite: np.ndarray) -> float | None:
+    """The least or greatest number, if it is a thousand times as far from the median as the middle half is wide."""
+    if not len(finite):
+        return None
+    cells = np.sort(finite)
+    low, middle, high = cells[(len(cells) - 1) * np.arange(1, 4) // 4]
+    far = [x for x in cells[[0, -1]] if abs(x - middle) > 1000 * (high - low) > 0]
+    return far[0] if far else None
 
 
 def as_frame(X: Any) -> nw.DataFrame | None:

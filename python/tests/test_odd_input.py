@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 import sumout
 from sumout import TMMClassifier, TMMDensity, TMMImputer
+from sumout.columns import outlier_of
 
 X, y = load_wine(return_X_y=True)
 QUICK = {"steps": 30, "random_state": 0}
@@ -96,6 +97,16 @@ def test_parts_with_few_labels():
 def test_warns_of_numbers_that_float32_cannot_represent():
     with pytest.warns(UserWarning, match="column index 0: its values lie near 1e\\+09"):
         TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
+
+
+def test_a_gross_outlier_is_said():
+    X = np.random.default_rng(3).normal(size=(40, 2))
+    assert outlier_of(X[:, 0]) is None and outlier_of(X[:0, 0]) is None
+    assert outlier_of(np.array([0.0] * 39 + [5.0])) is None  # half of the column is one value
+    X[7, 1] = -99999
+    assert outlier_of(X[:, 1]) == -99999
+    with pytest.warns(UserWarning, match="column index 1: -99999 is far from the rest"):
+        TMMImputer(**QUICK).fit(X)
 
 
 def test_warns_of_a_column_without_a_number():
