@@ -217,6 +217,11 @@ impl<'a> Trial<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::Rows;
+    use crate::model::Scaling;
+    use crate::queries::Predictor;
+    use crate::structure::Structure;
+    use crate::training::settings::Settings;
 
     #[test]
     fn a_file_cannot_ask_for_what_no_trial_chooses() {
@@ -233,5 +238,106 @@ mod tests {
         assert!(!Correlated { floor, ..chosen }.is_possible());
         let share = Some(1.0);
         assert!(!Correlated { share, ..chosen }.is_possible());
+    }
+
+    #[test]
+    fn few_columns_of_numbers_and_not_too_many_rows() {
+        let numbers =
+            |count: usize| [vec![Kind::Gaussian; count], vec![Kind::Categorical(2); 9]].concat();
+        for (count, rows, may) in [
+            (2, 60, true),
+            (1, 60, false),
+            (2, 59, false),
+            (128, 9_999, true),
+            (129, 500, false),
+            (5, 10_000, false),
+        ] {
+            assert_eq!(may_correlate(&numbers(count), rows), may, "{count} {rows}");
+        }
+    }
+
+    /// Trees and clusters of one class: their shares of a row's density are those that were asked for.
+    #[test]
+    fn clusters_have_their_share_beside_trees() {
+        let structure = Structure::table(&[Kind::Gaussian; 2])
+            .components(2)
+            .channels([2])
+            .classes(1)
+            .build()
+            .unwrap();
+        let trees = Model::random(structure, 1.0, 3);
+        let values: Vec<f32> = (0..80).map(|i| (i as f32 * 0.7).sin()).collect();
+        let data = Data::new(Rows::new(&values, 2).unwrap(), &[None; 40]);
+        let correlated = |share| {
+            Some(Correlated {
+                most: 4,
+                floor: 0.02,
+                share,
+            })
+        };
+        let beside = |share, independent| Beside {
+            independent,
+            ..Beside::correlated(LeafStart::default(), correlated(share))
+        };
+        let density = |model: &Model| {
+            let mut predictor = Predictor::new(model.clone()).unwrap();
+            predictor
+                .log_likelihood(Rows::new(&values, 2).unwrap())
+                .unwrap()[(7, 0)]
+                .exp()
+        };
+        for (share, independent, shares) in [
+            (Some(0.9), false, vec![0.1, 0.9]),
+            (Some(0.9), true, vec![0.05, 0.05, 0.9]),
+            (None, true, vec![1.0 / 3.0; 3]),
+        ] {
+            let beside = beside(share, independent);
+            let mut parts = vec![trees.clone()];
+            parts.extend(beside.models(&trees, &data, 1).unwrap());
+            let all = beside.with_trees(trees.clone(), &data, 1).unwrap();
+            let exact: f64 = parts
+                .iter()
+                .map(density)
+                .zip(shares)
+                .map(|(part, share)| part * share)
+                .sum();
+            assert!(
+                (density(&all) / exact - 1.0).abs() < 1e-4,
+                "{share:?} {independent}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_covariances() {
+        let kinds = [
+            Kind::Gaussian,
+            Kind::Categorical(2),
+            Kind::Gaussian,
+            Kind::Gaussian,
+        ];
+        let structure = Structure::table(&kinds)
+            .components(2)
+            .channels([2])
+            .classes(5)
+            .build()
+            .unwrap();
+        let preset = Preset {
+            structure,
+            settings: Settings::default(),
+            scaling: Scaling::default(),
+        };
+        let (values, labels) = ([0.0; 8], [Some(0); 2]);
+        let data = Data::new(Rows::new(&values, 4).unwrap(), &labels);
+        let rows = Split {
+            train: data.clone(),
+            held_out: data,
+        };
+        let trial = Trial {
+            preset: &preset,
+            prior: None,
+            rows,
+        };
+        assert_eq!(trial.covariance_numbers(), 45);
     }
 }

@@ -159,4 +159,19 @@ mod tests {
             Some(0.999)
         );
     }
+
+    /// Each row counts as often as its weight says, less what is given.
+    #[test]
+    fn rows_count_by_their_weights() {
+        let part = |of: f32| RowLogs {
+            joint: [-2.0, -3.0, -5.0].map(|log| log * of).to_vec(),
+            given: [-1.0, -1.5, -0.5].map(|log| log * of).to_vec(),
+        };
+        let (other, last) = (part(1.0), part(2.0));
+        let mixed = |a: f64, b: f64| (0.3 * a.exp() + 0.7 * b.exp()).ln();
+        let of_row = |joint: f64, given: f64| mixed(joint, 2.0 * joint) - mixed(given, 2.0 * given);
+        let exact = 0.5 * of_row(-2.0, -1.0) + 3.0 * of_row(-5.0, -0.5);
+        let ours = total_log(from_ref(&other), &last, &[0.5, 0.0, 3.0], 0.7);
+        assert!((ours - exact).abs() < 1e-9, "{ours} {exact}");
+    }
 }

@@ -639,4 +639,58 @@ mod tests {
         assert_eq!(clusters_of_class(&data, 2, 3), 3);
         assert_eq!(clusters_of_class(&data, 50, 3), 1);
     }
+
+    /// One class, no labels: all rows are its own, in the units of the model; categories stay as they are.
+    #[test]
+    fn it_begins_with_the_rows_in_the_units_of_the_model() {
+        let structure = Structure::table(&KINDS)
+            .components(2)
+            .channels([2])
+            .classes(1);
+        let mut like = Model::random(structure.build().unwrap(), 1.0, 1);
+        like.scaling.offset = vec![1.0, 0.0, -2.0, 0.5];
+        like.scaling.scale = vec![0.5, 1.0, 0.25, 2.0];
+        let rows = [
+            [3.0, 2.0, 6.0, 1.0],
+            [HOLE; 4],
+            [5.0, 1.0, HOLE, 0.5],
+            [1.0, 0.0, -2.0, 0.0],
+        ];
+        let rows = rows.concat();
+        let data = Data::new(Rows::new(&rows, 4).unwrap(), &[None; 4]);
+        let class = two().begin((&like, &data), 0, &LeafStart::default(), 1);
+        let exact = [1.0, 2.0, 2.0, 1.0, 2.0, 1.0, HOLE, 0.0, 0.0, 0.0, 0.0, -1.0];
+        let same = |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan();
+        assert!(class.rows.iter().zip(&exact).all(same), "{:?}", class.rows);
+        assert_eq!((class.rows.len(), class.assigned.len()), (12, 3));
+        assert!(!class.filled[6].is_nan() && class.filled[0] == 1.0);
+    }
+
+    /// Rows move to the cluster that suits them, whose size is counted.
+    #[test]
+    fn rounds_move_rows_and_count_them() {
+        let rows: Vec<f32> = (0..20)
+            .flat_map(|i| {
+                let at = if i < 13 { -3.0 } else { 3.0 };
+                [
+                    at + (i as f32).sin() * 0.3,
+                    0.0,
+                    at + (i as f32).cos() * 0.3,
+                    (i as f32 * 1.7).sin(),
+                ]
+            })
+            .collect();
+        let mut assigned = vec![0; 20];
+        assigned[11..].fill(1); // two of them are wrong
+        let common = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        let (family, sizes) = two().fit(class_of(&rows, &assigned), &common, &Stop::default());
+        assert_eq!(sizes, [14.0, 8.0]);
+        let Coordinate::Gaussian { mean, .. } = &family.coordinates[0] else {
+            unreachable!()
+        };
+        assert!(
+            (mean[0] + 3.0).abs() < 0.3 && (mean[1] - 2.6).abs() < 0.5,
+            "{mean:?}"
+        );
+    }
 }

@@ -188,6 +188,11 @@ mod tests {
                 .zip([0.01, 0.04, 0.0])
                 .all(|(own, least)| *own >= least * 0.999)
         );
+        let start = pivoted_cholesky(&[4.0, 2.0, 2.0, 3.0], 2, 1, 0.01);
+        assert_eq!(
+            (&start.loadings[..], &start.own[..]),
+            (&[2.0, 1.0][..], &[0.01, 2.0][..])
+        );
         let start = pivoted_cholesky(&[1.0, 1.0, 1.0, 1.0], 2, 2, 0.01);
         assert_eq!(
             (&start.loadings[..], &start.own[..]),
