@@ -70,13 +70,26 @@ export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 step cargo check --release --locked
 # With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
 step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
-tests cargo test --release --locked -p sumout --features cuda --test devices_agree -- --nocapture
+profile=dev # without a GPU there is nothing to run, and this builds faster
+! nvidia-smi --list-gpus >/dev/null 2>&1 || profile=release
+CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --profile $profile --locked -p sumout --features cuda --test devices_agree -- --nocapture
 # With Parquet; not optimised, which builds twice as fast.
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-data --features parquet --lib parquet
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --locked -p sumout-fuzz --no-default-features --features parquet --test mutated parquet
 
 # What would be published: packages hold all that they need, and their descriptions are whole.
 step cargo publish --quiet --workspace --dry-run --no-verify --locked --allow-dirty
+
+# The tool that joins the page and the engine in the browser, built beside the next tests and kept beside the build outputs.
+tools="$CARGO_TARGET_DIR/tools"
+bindgen=$(sed -n 's/^wasm-bindgen = "=\([0-9.]*\)".*/\1/p' web/Cargo.toml)
+prepare_bindgen() {
+  "$tools/bin/wasm-bindgen" --version 2>/dev/null | grep -qF "$bindgen" && return
+  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 nice cargo install --quiet --force "wasm-bindgen-cli@$bindgen" \
+    --no-default-features --bin wasm-bindgen --root "$tools" --target-dir "$tools/target"
+}
+prepare_bindgen > "$work/bindgen.log" 2>&1 &
+bindgen_ready=$!
 
 # The service beside other people's programs: pyarrow and schemathesis from PyPI, Chromium from Debian.
 need chromedriver chromium chromium-driver
@@ -98,10 +111,7 @@ prepare_rivals > "$work/rivals.log" 2>&1 &
 rivals_ready=$!
 
 # The engine in the browser: the page without a service, beside the native service.
-tools="$CARGO_TARGET_DIR/tools" # built once and kept beside the build outputs
-bindgen=$(sed -n 's/^wasm-bindgen = "=\([0-9.]*\)".*/\1/p' web/Cargo.toml)
-"$tools/bin/wasm-bindgen" --version 2>/dev/null | grep -qF "$bindgen" ||
-  CARGO_PROFILE_RELEASE_OPT_LEVEL=1 step cargo install --quiet --force "wasm-bindgen-cli@$bindgen" --no-default-features --bin wasm-bindgen --root "$tools" --target-dir "$tools/target"
+wait "$bindgen_ready" || { cat "$work/bindgen.log" >&2; exit 1; }
 rustup target list --installed | grep -q wasm32-unknown-unknown || step rustup target add wasm32-unknown-unknown
 step "$SUMOUT" train mnist-ht --data digits --steps 60 --out "$work/digits.sumout"
 PATH="$tools/bin:$PATH" step web/build.sh "$work/web" "$work/digits.sumout"

@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn every_tile_equals_the_plain_sum() {
         let mut random = Stream::new(1, Purpose::Weights, 0, 0);
-        for rows in 1..40 {
+        for rows in (1..40).step_by(if cfg!(miri) { 13 } else { 1 }) {
             let cases = [
                 (1, 32, Then::Replace),
                 (7, 16, Then::Add),
