@@ -91,7 +91,10 @@ impl Columns {
 }
 
 /// Mean and variance of components in the units of the data, by tree, position and coordinate.
-pub(crate) type BentMoments = BTreeMap<(usize, usize, usize), Vec<MeanVariance>>;
+pub(crate) type BentMoments = BTreeMap<LeafPlace, (usize, OnceLock<Vec<MeanVariance>>)>;
+
+/// A tree, a position in it, a coordinate of the leaf there.
+pub(crate) type LeafPlace = (usize, usize, usize);
 
 /// A model with the buffers to ask it questions.
 pub struct Predictor {

@@ -87,12 +87,11 @@ impl Flows<'_> {
                         column,
                         first: first[column],
                     };
-                    let bent = self.predictor.bent_moments().get(&(t, i, s));
                     let in_row = given
                         .as_ref()
                         .map(|given| self.moments_in_row(given, s, column, flow));
-                    let moments = in_row.as_ref().or(bent);
-                    beliefs.add(place, density, flow, moments.map(Vec::as_slice));
+                    let bent = || self.predictor.bent_moments((t, i, s));
+                    beliefs.add(place, density, flow, in_row.as_deref().or_else(bent));
                 }
             }
         }

@@ -22,6 +22,7 @@ use crate::training::leaf_init::LeafStart;
 use crate::training::optimizer::Schedule;
 use crate::training::settings::{Prior, Settings};
 use crate::training::stop::Stop;
+use std::ops::RangeInclusive;
 
 const FEW: usize = 1_000;
 const SOME: usize = 4_000;
@@ -160,7 +161,7 @@ fn single_columns(order: Vec<u32>) -> Vec<Vec<u32>> {
     order.into_iter().map(|column| vec![column]).collect()
 }
 
-/// Numbers get mean 0 and variance 1 over what is observed; categories stay as they are.
+/// Numbers get mean 0 and variance 1 over what is observed, but for gross outliers; categories stay as they are.
 pub fn standardise(kinds: &[Kind], values: &[f32]) -> Scaling {
     standardise_unless(&Stop::default(), kinds, values)
 }
@@ -180,8 +181,10 @@ pub(crate) fn standardise_unless(stop: &Stop, kinds: &[Kind], values: &[f32]) ->
         .take_while(|_| !stop.is_requested())
     {
         let cells = values.iter().skip(column).step_by(width);
-        let observed = cells.filter(|x| !x.is_nan()).map(|&x| f64::from(x));
-        let seen = || observed.clone();
+        let observed: Vec<f32> = cells.filter(|x| !x.is_nan()).copied().collect();
+        let near = without_outliers(&observed);
+        let near = observed.iter().filter(|x| near.contains(x));
+        let seen = || near.clone().map(|&x| f64::from(x));
         let count = seen().count().max(1) as f64;
         let mean = seen().sum::<f64>() / count;
         let variance = seen().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
@@ -192,6 +195,25 @@ pub(crate) fn standardise_unless(stop: &Stop, kinds: &[Kind], values: &[f32]) ->
         }
     }
     scaling
+}
+
+/// Where the numbers of a column lie, but for gross outliers: these are thirty times as far from the median as the middle
+/// half is wide, and would make all else look alike.
+fn without_outliers(observed: &[f32]) -> RangeInclusive<f32> {
+    const FAR: f32 = 30.0;
+    let mut numbers = observed.to_vec();
+    let at = |of: usize| observed.len() * of / 4;
+    let mut quarter = |of| *numbers.select_nth_unstable_by(at(of), f32::total_cmp).1;
+    let everything = f32::NEG_INFINITY..=f32::INFINITY;
+    if observed.is_empty() {
+        return everything;
+    }
+    let (low, middle, high) = (quarter(1), quarter(2), quarter(3));
+    let far = FAR * (high - low);
+    match far > 0.0 {
+        true => middle - far..=middle + far,
+        false => everything,
+    }
 }
 
 /// How many models suit this many rows, trained apart and put side by side by [`Model::mixture`](crate::Model::mixture):
@@ -289,6 +311,22 @@ pub fn settings(kinds: &[Kind], values: &[f32]) -> Settings {
         prior: Prior::Labels,
         validate_every: steps / 10,
         ..Settings::default()
+    }
+}
+
+/// Fewer and larger steps for tables with more columns than a third of their rows: where so much can be learned by heart,
+/// long training does so (`docs/benchmarks.md`, search 12).
+pub(crate) fn wide(usual: Settings, rows: usize, width: usize) -> Settings {
+    const LEAST: usize = 100;
+    const FAST: f64 = 0.05;
+    let steps = (usual.steps * rows).div_ceil(3 * width.max(1));
+    let steps = steps.max(LEAST).min(usual.steps);
+    let faster = (usual.rate * usual.steps as f64 / steps as f64).min(FAST);
+    Settings {
+        steps,
+        rate: usual.rate.max(faster),
+        validate_every: steps / 10,
+        ..usual
     }
 }
 
@@ -449,5 +487,39 @@ mod tests {
                 .len(),
             4
         );
+    }
+
+    #[test]
+    fn wide_tables_train_for_fewer_steps() {
+        let usual = || settings(&[Kind::Gaussian], &[0.0; 90]);
+        let of = |rows, width| wide(usual(), rows, width);
+        let steps = |rows, width| of(rows, width).steps;
+        assert_eq!((steps(90, 30), steps(90, 1)), (800, 800));
+        assert_eq!(
+            (steps(90, 60), steps(90, 120), steps(90, 2_000)),
+            (400, 200, 100)
+        );
+        assert_eq!(
+            (of(90, 30).rate, of(90, 60).rate, of(90, 120).rate),
+            (0.02, 0.04, 0.05)
+        );
+        assert_eq!(of(90, 120).validate_every, 20);
+        let short = Settings {
+            steps: 30,
+            ..usual()
+        };
+        assert_eq!(wide(short, 100, 2_000).steps, 30);
+    }
+
+    #[test]
+    fn gross_outliers_leave_the_scale_as_it_is() {
+        let usual: Vec<f32> = (0..99).map(|i| (i as f32 * 0.7).sin()).collect();
+        let scaled = |more: f32| standardise(&[Kind::Gaussian], &[&usual[..], &[more]].concat());
+        let (without, with) = (scaled(f32::NAN), scaled(9_999.0));
+        assert_eq!(without, with);
+        assert_ne!(without, scaled(3.0));
+        let mostly_zero: Vec<f32> = (0..100).map(|i| f32::from(i > 90) * 1e3).collect();
+        let scale = standardise(&[Kind::Gaussian], &mostly_zero).scale[0];
+        assert!((scale * 286.2 - 1.0).abs() < 1e-3, "{scale}"); // the standard deviation of all
     }
 }

@@ -166,6 +166,7 @@ impl Fit {
         classes: usize,
     ) -> Result<Vec<Candidate>> {
         let mut smooth = self.suited(kinds, data, classes)?;
+        smooth.settings = tables::wide(smooth.settings, data.len(), kinds.len());
         if let Some(settings) = tables::quick(&smooth.settings, data.len(), classes) {
             smooth.settings = settings;
         }
