@@ -112,3 +112,34 @@ fn mistakes_about_numbers_are_said() {
         .concat()
     );
 }
+
+/// A date is predicted as a date, in every format that holds text; its standard deviation is in days.
+#[test]
+fn a_date_is_predicted_as_a_date() {
+    let folder = Folder::new();
+    let day = |i: usize| format!("2026-{:02}-{:02}", 1 + i / 28 % 3, 1 + i % 28);
+    let row = |i: usize| format!("{i},{},{}\n", i % 5, day(i));
+    let rows: String = (0..84).map(row).collect();
+    folder.write("days.csv", &format!("x,t,d\n{rows}"));
+    let run = folder
+        .run("train --data days.csv --target d --regression --steps 60 --trees 1 --out d.sumout");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let described = "d, dates in all rows, mean 2026-02-";
+    assert!(run.stdout.contains(described), "{}", run.stdout);
+    let is_day = |text: &str| text.len() == 10 && text.starts_with("2026-");
+    let table = folder.run("predict d.sumout --data days.csv").stdout;
+    for line in table.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert!(is_day(cells[0]), "{line}");
+        assert!(cells[1].parse::<f64>().is_ok(), "{line}");
+        assert!(cells[2..].iter().all(|cell| is_day(cell)), "{line}");
+    }
+    let run = folder.run("predict d.sumout --data days.csv --quantiles 0.5 --out d.jsonl");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    for line in folder.read("d.jsonl").lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(row["mean"].as_str().is_some_and(is_day), "{line}");
+        assert!(row["q50"].as_str().is_some_and(is_day), "{line}");
+        assert!(row["sd"].is_number(), "{line}");
+    }
+}

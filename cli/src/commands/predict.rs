@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use sumout::queries::Scores;
 use sumout::{Model, Predictor};
 use sumout_data::cells::{Field, FieldKind, Value, Written};
-use sumout_data::layout::Chunk;
+use sumout_data::layout::{Chunk, ColumnKind};
 use sumout_data::model_files::layout_of;
 use sumout_data::output::{Output, OutputFormat};
 
@@ -113,13 +113,7 @@ impl Question {
         match self {
             Self::Likelihood => vec![likelihood_field()],
             Self::Class => class_fields(model),
-            Self::Number { quantiles, .. } => {
-                let names = ["mean", "sd"].map(str::to_owned).into_iter();
-                let names = names.chain(quantiles.names());
-                names
-                    .map(|name| Field::new(name, FieldKind::Double))
-                    .collect()
-            }
+            Self::Number { column, quantiles } => number_fields(model, *column, quantiles),
         }
     }
 
@@ -176,6 +170,21 @@ fn fields(answers: Vec<Field>, kept: &[Field], named: bool) -> Vec<Field> {
         }
         fields.push(answer);
     }
+    fields
+}
+
+/// Mean and quantiles are dates where the target is one; the standard deviation is then in days.
+fn number_fields(model: &Model, column: usize, quantiles: &Quantiles) -> Vec<Field> {
+    let layout = layout_of(model);
+    let kind = match layout.columns.get(column).map(|column| &column.kind) {
+        Some(ColumnKind::Date(style)) => FieldKind::Date(*style),
+        _ => FieldKind::Double,
+    };
+    let mut fields = vec![
+        Field::new("mean", kind.clone()),
+        Field::new("sd", FieldKind::Double),
+    ];
+    fields.extend(quantiles.names().map(|name| Field::new(name, kind.clone())));
     fields
 }
 

@@ -3,6 +3,7 @@
 use crate::commands::train::args::Args;
 use crate::terminal::user_error::user_error;
 use anyhow::Result;
+use sumout_data::dates::text_of;
 use sumout_data::layout::{ColumnKind, Table, some_of};
 
 /// The number of the target among the columns, if it is one to be predicted as a number.
@@ -50,7 +51,13 @@ pub fn describe(table: &Table, column: usize) -> String {
     let mean = numbers(table, column).sum::<f64>() / count;
     let variance = numbers(table, column).map(|y| (y - mean).powi(2));
     let deviation = (variance.sum::<f64>() / count).sqrt();
-    format!("{name}, numbers {of}, mean {mean:.4}, standard deviation {deviation:.4}")
+    match table.layout.columns[column].kind {
+        ColumnKind::Date(style) => {
+            let mean = text_of(mean, style);
+            format!("{name}, dates {of}, mean {mean}, standard deviation {deviation:.4} days")
+        }
+        _ => format!("{name}, numbers {of}, mean {mean:.4}, standard deviation {deviation:.4}"),
+    }
 }
 
 /// The numbers of a column that are there.
