@@ -216,9 +216,18 @@ fn format_of(path: &Path) -> Result<FileFormat> {
         "png" => Some(FileFormat::Png),
         "wav" | "sph" => Some(FileFormat::Sound),
         "mat" => Some(FileFormat::Norb),
+        "xlsx" | "xls" | "ods" => return Err(to_export(path, "a spreadsheet")),
+        "json" => return Err(to_export(path, "JSON")),
         _ => name.contains("idx").then_some(FileFormat::Idx),
     };
     by_name.map_or_else(|| by_content(path), Ok)
+}
+
+/// A file of another program, which can write it as a table.
+fn to_export(path: &Path, got: &str) -> Error {
+    let got = format!("{got}; export it as CSV (.csv) or JSON lines (.jsonl)");
+    let error = Error::expected(ErrorKind::UnknownFormat, "a table of a known format", got);
+    error.in_file(&path.display().to_string())
 }
 
 fn by_content(path: &Path) -> Result<FileFormat> {
@@ -283,6 +292,15 @@ mod tests {
             (&[0, 0, 8, 3, 0], FileFormat::Idx),
         ] {
             assert_eq!(of("unnamed", start).unwrap(), format, "{start:?}");
+        }
+        for (name, bytes, got) in [
+            ("a.xlsx", &b"PK\x03\x04...."[..], "a spreadsheet"),
+            ("a.XLS", b"\xd0\xcf", "a spreadsheet"),
+            ("a.json", b"[{\"x\": 1}]", "JSON"),
+        ] {
+            let error = of(name, bytes).unwrap_err().to_string();
+            let advice = format!("got {got}; export it as CSV (.csv) or JSON lines (.jsonl)");
+            assert!(error.ends_with(&advice), "{error}");
         }
         let error = of("a.docx", b"hello").unwrap_err().to_string();
         assert!(
