@@ -34,22 +34,29 @@ fn seen(table: &Table, column: usize) -> impl Iterator<Item = f32> {
     all.filter(|x| !x.is_nan())
 }
 
-/// Columns that number the rows: nothing can be learned from them.
+/// Columns that number the rows: nothing can be learned from them. What is to be predicted is none of them.
 fn row_numbers(table: &Table) -> Vec<Finding> {
     let layout = &table.layout;
-    let columns = (0..layout.columns.len()).filter(|&column| counts_rows(table, column));
+    let columns = (0..layout.columns.len()).filter(|&column| Some(column) != layout.predicted);
+    let columns = columns.filter(|&column| counts_rows(table, column));
     let finding = |column| Finding::new(layout.name(column), FindingKind::RowNumbers);
     columns.map(finding).collect()
 }
 
-/// Whether each cell of a column is one more than the cell above it.
+/// Whether the cells of a column are whole numbers that are all there, all different and close together: numbers of rows
+/// in any order, some of which may be gone.
 fn counts_rows(table: &Table, column: usize) -> bool {
-    let cells = table.values.iter().skip(column);
-    let mut cells = cells.step_by(table.layout.width).enumerate();
-    let first = table.values.get(column).map_or(0.0, |&x| f64::from(x));
-    let expected = |(row, &x): (usize, &f32)| f64::from(x) == first + row as f64;
-    let counts = first + 1.0 != first; // beyond 2⁵³ it does not
-    table.rows() > 20 && counts && cells.all(expected)
+    const FEW: usize = 20;
+    let rows = table.rows();
+    let is_number = table.layout.columns[column].kind == ColumnKind::Numeric;
+    let cells = table.values.iter().skip(column).step_by(table.layout.width);
+    if rows <= FEW || !is_number || !cells.clone().all(|x| x.fract() == 0.0) {
+        return false;
+    }
+    let mut cells: Vec<f32> = cells.copied().collect();
+    cells.sort_unstable_by(f32::total_cmp);
+    let range = f64::from(cells[rows - 1]) - f64::from(cells[0]);
+    range < 2.0 * rows as f64 && cells.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// Columns whose numbers are too large for what distinguishes them, such as times in seconds, and columns of one value or
@@ -166,6 +173,42 @@ mod tests {
         };
         assert_eq!(kinds(&table.layout), [Kind::Gaussian, Kind::Categorical(2)]);
         assert_eq!(names(&table).categories[1], names_of_b);
+    }
+
+    fn numbers_rows(cells: Vec<f32>, kind: ColumnKind, predicted: Option<usize>) -> bool {
+        let layout = Layout {
+            width: 1,
+            columns: vec![column("a", kind)],
+            predicted,
+            ..Layout::default()
+        };
+        let table = Table {
+            layout,
+            values: cells,
+            labels: None,
+        };
+        !row_numbers(&table).is_empty()
+    }
+
+    #[test]
+    fn rows_are_numbered_in_any_order() {
+        let cells = |scale: usize| (0..40).map(move |i| (i * 17 % 40 * scale + 1000) as f32);
+        let seen = |cells: Vec<f32>| numbers_rows(cells, ColumnKind::Numeric, None);
+        assert!(seen(cells(1).collect()), "shuffled");
+        assert!(seen(cells(1).take(25).collect()), "split");
+        assert!(!seen(cells(1).take(20).collect()), "too few");
+        assert!(!seen(cells(3).collect()), "too far apart");
+        assert!(!seen(cells(1).map(|x| x / 2.0).collect()), "not whole");
+        assert!(
+            !seen(cells(1).map(|x| x.min(1038.0)).collect()),
+            "one twice"
+        );
+        let hole = cells(1).map(|x| if x == 1003.0 { f32::NAN } else { x });
+        assert!(!seen(hole.collect()), "one missing");
+        let days = ColumnKind::Date(crate::rows::dates::DateStyle::Day);
+        assert!(!numbers_rows(cells(1).collect(), days, None), "dates");
+        let target = numbers_rows(cells(1).collect(), ColumnKind::Numeric, Some(0));
+        assert!(!target, "a target");
     }
 
     #[test]
