@@ -126,7 +126,7 @@ fn a_date_is_predicted_as_a_date() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let described = "d, dates in all rows, mean 2026-02-";
     assert!(run.stdout.contains(described), "{}", run.stdout);
-    let is_day = |text: &str| text.len() == 10 && text.starts_with("2026-");
+    let is_day = |text: &str| text.len() == 10 && text.starts_with("202");
     let table = folder.run("predict d.sumout --data days.csv").stdout;
     for line in table.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
