@@ -213,3 +213,16 @@ fn dates_are_read_and_written() {
         "categories if asked for"
     );
 }
+
+/// With one or two rows of every class none is held out, and no loss of held-out rows is told.
+#[test]
+fn no_trial_without_held_out_rows() {
+    let folder = Folder::new();
+    let row = |i: usize| format!("{},{},k{}\n", i * 37 % 101, i * 17 % 89, i % 286);
+    let rows: String = (0..430).map(row).collect();
+    folder.write("many.csv", &format!("x,y,c\n{rows}"));
+    let run = folder.run("train --data many.csv --target c --steps 3 --out many.sumout");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!run.stdout.contains("held-out"), "{}", run.stdout);
+    assert!(run.stdout.contains("step     10 of 10"), "{}", run.stdout);
+}

@@ -225,7 +225,9 @@ impl Fit {
         }
         let settings = &candidates[0].preset.settings;
         let Split { train, held_out } = data.split(share, settings.seed);
-        if [&train, &held_out].into_iter().any(Data::is_weightless) {
+        // With one or two rows of every class none is held out.
+        let says_nothing = |rows: &Data<'_>| rows.len() == 0 || rows.is_weightless();
+        if [&train, &held_out].into_iter().any(says_nothing) {
             return Ok(None);
         }
         let given_steps = self.given_steps();
