@@ -75,7 +75,8 @@ pub struct Encoder {
     ranges: Vec<ColumnRange>,
     /// Whether the names are the model's own; images have none.
     pub named: bool,
-    predicted: Option<usize>, // a column that may be absent
+    /// The column that the model predicts, which may be absent.
+    pub predicted: Option<usize>,
 }
 
 impl Encoder {

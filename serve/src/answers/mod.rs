@@ -2,5 +2,6 @@
 //!
 //! Uses: `problem`, `bodies`, `formats`.
 
+pub mod numbers;
 pub mod rows;
 pub mod writer;

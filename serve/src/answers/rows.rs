@@ -1,5 +1,6 @@
 //! Rows of an answer: what they hold, and how a row looks in JSON, in CSV and in flat columns.
 
+use crate::answers::numbers::{self, AnswerNumber};
 use crate::formats::csv_rows::CsvTable;
 use csv::StringRecord;
 use serde::ser::{Serialize, Serializer};
@@ -180,11 +181,11 @@ pub struct JsonAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<f64>,
+    mean: Option<AnswerNumber>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    sd: Option<f64>,
+    sd: Option<AnswerNumber>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    quantiles: Option<&'a [f64]>,
+    quantiles: Option<Vec<AnswerNumber>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,6 +247,7 @@ impl<'a> AnswerOf<'a> {
             .map(|scores| scores.row(row, classes.len()));
         let best = scores.map(|(posterior, _)| argmax(posterior));
         let numbers = block.numbers_of(row);
+        let mut numbers = numbers.map(|all| numbers::json(self.encoder, all).into_iter());
         let sampled = block.classes.as_ref().map(|all| all[row]);
         let is_far = |log_likelihood: f64| log_likelihood.abs() > FARTHEST;
         let channel = block.channels.as_ref().map(|all| all[row]);
@@ -259,9 +261,9 @@ impl<'a> AnswerOf<'a> {
             posterior: scores.map(|(posterior, _)| posterior),
             log_likelihood: scores.map(|(_, log)| log),
             warning: scores.filter(|(_, log)| is_far(*log)).map(|_| TOO_FAR),
-            mean: numbers.map(|numbers| numbers[0]),
-            sd: numbers.map(|numbers| numbers[1]),
-            quantiles: numbers.map(|numbers| &numbers[2..]),
+            mean: numbers.as_mut().and_then(Iterator::next),
+            sd: numbers.as_mut().and_then(Iterator::next),
+            quantiles: numbers.map(Iterator::collect),
             channel: channel.map(|of| of.channel),
             probability: channel.map(|of| of.probability),
             values: block.values.as_ref().map(cells),
@@ -344,9 +346,8 @@ impl<'a> AnswerOf<'a> {
             add("log_likelihood".into(), FieldKind::Double);
         }
         if parts.numbers {
-            let names = ["mean", "sd", "q05", "q25", "q50", "q75", "q95"];
-            let names = names.into_iter();
-            names.for_each(|name| add(name.into(), FieldKind::Double));
+            let fields = numbers::fields(encoder).into_iter();
+            fields.for_each(|field| add(field.name, field.kind));
         }
         if parts.channels {
             add("channel".into(), FieldKind::Whole);
@@ -377,7 +378,8 @@ impl<'a> AnswerOf<'a> {
             cells.push(Value::Double(log_likelihood));
         }
         let numbers = block.numbers_of(row).into_iter().flatten();
-        cells.extend(numbers.map(|&x| Value::Double(x)));
+        let shown = |(place, &x)| numbers::value(self.encoder, place, x);
+        cells.extend(numbers.enumerate().map(shown));
         if let Some(sampled) = &block.classes {
             cells.push(Value::Text(&classes[sampled[row]]));
         }

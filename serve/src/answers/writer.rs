@@ -263,6 +263,7 @@ mod tests {
         let encoder = Encoder::new(&Layout {
             width: 1,
             columns,
+            predicted: Some(0),
             ..Layout::default()
         });
         let rows = json::document(b"{\"rows\": [[\"2026-11-17\"], [20774]]}", &encoder, 9).unwrap();
@@ -287,6 +288,27 @@ mod tests {
             (BodyFormat::Lines, "{\"values\":[\"2026-11-17\"]}\n"),
             (BodyFormat::Csv, "day\n2026-11-17\n"),
         ] {
+            assert_eq!(body(answer, format, &block, None), expected);
+        }
+        let parts = AnswerParts {
+            numbers: true,
+            ..AnswerParts::default()
+        };
+        let block = Block {
+            rows: 1,
+            numbers: Some([20774.4, 1.5].into_iter().chain([20774.0; 5]).collect()),
+            ..Block::default()
+        };
+        let day = "\"2026-11-17\"";
+        let json = format!(
+            "{{\"mean\":{day},\"sd\":1.5,\"quantiles\":[{day},{day},{day},{day},{day}]}}\n"
+        );
+        let csv = format!(
+            "mean,sd,q05,q25,q50,q75,q95\n2026-11-17,1.5{}\n",
+            ",2026-11-17".repeat(5)
+        );
+        for (format, expected) in [(BodyFormat::Lines, json), (BodyFormat::Csv, csv)] {
+            let answer = AnswerOf { parts, ..answer };
             assert_eq!(body(answer, format, &block, None), expected);
         }
     }
