@@ -137,7 +137,7 @@ pub fn no_column<T: AsRef<str>>(wanted: &str, names: &[T]) -> Error {
 }
 
 /// The name that was probably meant.
-fn nearest<'a, T: AsRef<str>>(wanted: &str, names: &'a [T]) -> Option<&'a str> {
+pub fn nearest<'a, T: AsRef<str>>(wanted: &str, names: &'a [T]) -> Option<&'a str> {
     const ALIKE: f64 = 0.85;
     let wanted = wanted.to_lowercase();
     let alike = |name: &str| strsim::jaro_winkler(&wanted, &name.to_lowercase());

@@ -17,6 +17,11 @@ pub trait RowSink {
     /// The column of a name; `None` skips its value. Called for every name of an object, in order.
     fn by_name(&mut self, name: &str) -> Result<Option<usize>>;
 
+    /// The end of an object: what its names mean together.
+    fn end_of_names(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// What messages call a column.
     fn name(&self, column: usize) -> &str;
 
@@ -177,7 +182,8 @@ impl<'de, S: RowSink> Visitor<'de> for JsonRow<'_, S> {
             }
         }
         self.progress.column = None;
-        Ok(())
+        let end = self.sink.end_of_names();
+        end.map_err(|error| self.progress.fail(error))
     }
 }
 

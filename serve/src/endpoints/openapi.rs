@@ -65,5 +65,8 @@ fn row(live: &ServedModel) -> Value {
     let named: serde_json::Map<String, Value> = (0..width)
         .map(|column| (columns.name(column).to_owned(), cell(column)))
         .collect();
-    json!({ "anyOf": [list, { "type": "object", "properties": named, "additionalProperties": false }] })
+    // Other names are left out, but not all of them may be others.
+    let own = (0..width).map(|column| json!({ "required": [columns.name(column)] }));
+    let own: Vec<Value> = own.chain([json!({ "maxProperties": 0 })]).collect();
+    json!({ "anyOf": [list, { "type": "object", "properties": named, "anyOf": own }] })
 }

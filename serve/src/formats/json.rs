@@ -5,14 +5,17 @@ use crate::problem::Problem;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
+use std::collections::HashMap;
 use std::fmt;
 use sumout_data::cells::Cell;
 use sumout_data::encode::Encoder;
 use sumout_data::error::{At, Place, clip};
 use sumout_data::formats::json_row::{JsonRow, RowProgress, RowSink};
+use sumout_data::match_columns::nearest;
 use sumout_data::{Error, ErrorKind};
 
-/// Rows that become numbers cell by cell, as a service takes JSON: text is never a number, and unknown names are refused.
+/// Rows that become numbers cell by cell, as a service takes JSON: text is never a number. Columns that the
+/// model does not know are left out, as those of a CSV file are.
 pub struct NumberRows<'a> {
     encoder: &'a Encoder,
     /// (rows, width).
@@ -21,6 +24,8 @@ pub struct NumberRows<'a> {
     first: usize,
     /// Which columns it has named.
     named: Vec<bool>,
+    /// Its names that are not the model's.
+    unknown: Unknown,
 }
 
 impl<'a> NumberRows<'a> {
@@ -31,6 +36,7 @@ impl<'a> NumberRows<'a> {
             values: Vec::new(),
             first: 0,
             named: Vec::new(),
+            unknown: Unknown::default(),
         }
     }
 
@@ -40,6 +46,55 @@ impl<'a> NumberRows<'a> {
         self.values
             .resize(self.first + self.encoder.width(), f32::NAN);
         self.named.clear();
+        self.unknown.begin();
+    }
+
+    /// Whether a row lacks a column that it should have, were it a line of CSV.
+    fn lacks(&self, column: usize) -> bool {
+        let is_named = self.named.get(column).is_some_and(|&named| named);
+        !is_named && self.encoder.predicted != Some(column)
+    }
+}
+
+/// Names of a row that are not the model's.
+#[derive(Default)]
+struct Unknown {
+    first: Option<String>,
+    /// Those that are much like the name of a column.
+    alike: Vec<(String, usize)>,
+    /// What is known of names in earlier rows, for which it need not be found again.
+    known: HashMap<String, Option<usize>>,
+}
+
+impl Unknown {
+    fn begin(&mut self) {
+        self.first = None;
+        self.alike.clear();
+    }
+
+    fn add(&mut self, name: &str, encoder: &Encoder) {
+        if self.first.is_none() {
+            self.first = Some(name.to_owned());
+        }
+        if let Some(column) = self.column_like(name, encoder) {
+            self.alike.push((name.to_owned(), column));
+        }
+    }
+
+    /// The column that was probably meant. A body of nothing but names cannot keep the service busy with this.
+    fn column_like(&mut self, name: &str, encoder: &Encoder) -> Option<usize> {
+        const LONGEST: usize = 100; // bytes
+        const MOST: usize = 1000; // names
+        if let Some(&column) = self.known.get(name) {
+            return column;
+        }
+        if name.len() > LONGEST || self.known.len() == MOST {
+            return None;
+        }
+        let names: Vec<&str> = (0..encoder.width()).map(|c| encoder.name(c)).collect();
+        let column = nearest(name, &names).and_then(|meant| encoder.find(meant));
+        self.known.insert(name.to_owned(), column);
+        column
     }
 }
 
@@ -54,12 +109,8 @@ impl RowSink for NumberRows<'_> {
 
     fn by_name(&mut self, name: &str) -> Result<Option<usize>, Error> {
         let Some(column) = self.encoder.find(name) else {
-            let expected = "columns of the model";
-            return Err(Error::unexpected(
-                ErrorKind::MissingColumn,
-                expected,
-                clip(name),
-            ));
+            self.unknown.add(name, self.encoder);
+            return Ok(None);
         };
         self.named.resize(self.encoder.width(), false);
         if std::mem::replace(&mut self.named[column], true) {
@@ -67,6 +118,26 @@ impl RowSink for NumberRows<'_> {
             return Err(Error::expected(ErrorKind::DuplicateName, expected, got));
         }
         Ok(Some(column))
+    }
+
+    /// A name left out is missing, so that a wrong one would pass unseen.
+    fn end_of_names(&mut self) -> Result<(), Error> {
+        let (expected, kind) = ("columns of the model", ErrorKind::MissingColumn);
+        if let Some(first) = self
+            .unknown
+            .first
+            .as_ref()
+            .filter(|_| self.named.is_empty())
+        {
+            return Err(Error::unexpected(kind, expected, clip(first)));
+        }
+        let mut alike = self.unknown.alike.iter();
+        let Some((name, column)) = alike.find(|(_, column)| self.lacks(*column)) else {
+            return Ok(());
+        };
+        let meant = self.encoder.name(*column);
+        let got = format!("'{}'; did you mean '{meant}'?", clip(name));
+        Err(Error::expected(kind, expected, got))
     }
 
     fn name(&self, column: usize) -> &str {
@@ -253,6 +324,12 @@ mod tests {
     }
 
     #[test]
+    fn other_columns_are_left_out() {
+        let row = r#"{"rows": [{"id": [7], "age": 3, "agee": "x", "kind": 2}]}"#;
+        assert_eq!(filled(row), [3., -9., -9., 2.]);
+    }
+
+    #[test]
     fn text_is_a_category_and_no_hole() {
         for text in ["NA", "", "null", "None"] {
             let error = read(&format!(r#"{{"rows": [{{"sex": "{text}"}}]}}"#)).unwrap_err();
@@ -317,6 +394,10 @@ mod tests {
         assert_eq!(
             row("{\"agee\": 1}"),
             "400 row 2: expected columns of the model, got 'agee'"
+        );
+        assert_eq!(
+            row("{\"agee\": 1, \"sex\": \"f\"}"),
+            "400 row 2: expected columns of the model, got 'agee'; did you mean 'age'?"
         );
         assert_eq!(
             row("{\"age\": 1, \"age\": 2}"),
