@@ -408,6 +408,7 @@ mod tests {
         Kind::Gaussian,
     ];
     const HOLE: f32 = f32::NAN;
+    type Covariance = [[f64; 3]; 3];
 
     /// Two clusters of three numbers and a category.
     fn two() -> Clusters<'static> {
@@ -420,7 +421,7 @@ mod tests {
     }
 
     /// Their leaves, with two factors, and the dense means and covariances of the numbers.
-    fn leaves() -> (Family, [[f64; 3]; 2], [[[f64; 3]; 3]; 2]) {
+    fn leaves() -> (Family, [[f64; 3]; 2], [Covariance; 2]) {
         let means = [[0.5, -1.0, 2.0], [-0.3, 0.7, 0.1]];
         let own = [[0.5, 0.2, 0.9], [1.1, 0.4, 0.3]];
         let loading = [
