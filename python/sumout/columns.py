@@ -17,6 +17,7 @@ import numpy as np
 
 from sumout.dates import (
     are_dates,
+    are_texts_of_dates,
     date_of_days,
     date_of_days_like,
     days_of_series,
@@ -48,7 +49,8 @@ class Columns:
             names = []
         if not names and chosen.any():
             names = [f"x{j}" for j in range(width)]
-        dates = {} if frame is None or not names else date_styles(frame, names)
+        numbers = [j for j, known in enumerate(categories) if known is None]
+        dates = {} if frame is None or not names else date_styles(frame, numbers)
         return cls(categories, names, dates)
 
     @classmethod
@@ -221,7 +223,9 @@ def categorical_mask(frame: nw.DataFrame | None, width: int, features: Any) -> n
     """A mask (width) of the columns that are categories."""
     chosen = np.zeros(width, dtype=bool)
     if frame is not None:
-        chosen[:] = [is_categorical(cells_of(None, frame, j)) for j in range(width)]
+        are_named = all(isinstance(name, str) for name in frame.columns)
+        cells = [cells_of(None, frame, j) for j in range(width)]
+        chosen[:] = [is_categorical(c) and not (are_named and are_texts_of_dates(c)) for c in cells]
     if features is None or (isinstance(features, str) and features == "from_dtype"):
         return chosen
     features = np.asarray(features)
@@ -248,15 +252,16 @@ def is_categorical(cells: nw.Series) -> bool:
     return cells.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
 
 
-def date_styles(frame: nw.DataFrame, names: list[str]) -> dict[str, str]:
-    """How the dates of each column of dates are written; spans of time are numbers."""
+def date_styles(frame: nw.DataFrame, numbers: list[int]) -> dict[str, str]:
+    """How the dates of each column of dates are written, among these columns; spans of time are numbers."""
     styles = {}
-    for j, name in enumerate(names):
-        cells = cells_of(None, frame, j)
+    for cells in (cells_of(None, frame, j) for j in numbers):
         first = first_date(cells)
         is_span = cells.dtype == nw.Duration or isinstance(first, (timedelta, np.timedelta64))
-        if (are_dates(cells) or first is not None) and not is_span:
-            styles[name] = style_of_days(as_floats(cells))
+        if cells.dtype == nw.String:
+            styles[cells.name] = style_of_days(days_of_texts(cells))
+        elif (are_dates(cells) or first is not None) and not is_span:
+            styles[cells.name] = style_of_days(as_floats(cells))
     return styles
 
 

@@ -16,6 +16,7 @@ import numpy as np
 MICROSECONDS_PER_DAY = 86_400_000_000
 EPOCH = datetime(1970, 1, 1)
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?([Zz]|[+-]\d\d:?\d\d)?)?")
 
 
 def is_date(value: Any) -> bool:
@@ -74,6 +75,24 @@ def days_of_texts(cells: nw.Series) -> np.ndarray:
                     f"got {text!r}"
                 ) from None
     return days
+
+
+def is_iso_date(text: Any) -> bool:
+    return isinstance(text, str) and ISO_DATE.fullmatch(text.strip()) is not None
+
+
+def are_texts_of_dates(cells: nw.Series) -> bool:
+    """Whether a column of text holds nothing but ISO dates, as a CSV file gives them."""
+    if cells.dtype != nw.String:
+        return False
+    texts = cells.drop_nulls().to_list()
+    if not texts or not all(map(is_iso_date, texts)):
+        return False
+    try:
+        days_of_texts(cells)
+    except ValueError:  # the 31st of April
+        return False
+    return True
 
 
 def style_of_days(days: np.ndarray) -> str:

@@ -283,7 +283,11 @@ def merge(estimator: TMM, summaries: list[Summary]) -> np.ndarray:
                 f"{names or width}, got {found.columns.names or len(found.columns.categories)}"
             )
     categories = [merged_column(seen, names, j) for j in range(width)]
-    estimator._columns = Columns(categories, names)
+    dates = {}
+    for _, found in seen:
+        for name, style in found.columns.dates.items():
+            dates[name] = max(style, dates.get(name, style))  # "time" if any has one
+    estimator._columns = Columns(categories, names, dates)
     estimator.n_features_in_ = width
     vars(estimator).pop("feature_names_in_", None)
     if seen[0][1].has_names:

@@ -12,6 +12,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 
 from sumout import _engine
 from sumout.columns import Columns
+from sumout.dates import is_date
 from sumout.estimator import TMM, checked_count, checked_quantiles
 from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
@@ -266,6 +267,11 @@ def checked_targets(y: Any) -> np.ndarray:
     if isinstance(y, np.ma.MaskedArray):
         y = y.astype(np.float64).filled(np.nan)
     y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "mM" or (y.dtype == object and any(map(is_date, y))):
+        raise ValueError(
+            "y: expected numbers, got dates; days since the first are "
+            "(y - y.min()) / np.timedelta64(1, 'D')"
+        )
     y = check_array(
         y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", input_name="y"
     )

@@ -140,6 +140,39 @@ def test_dates_are_days(kind):
     assert type(after[0]) is type(after[1])
 
 
+@pytest.mark.parametrize("kind", ["dates", "midnights", "polars"])
+def test_texts_of_dates_are_dates(kind):
+    frame, is_polars = dated(kind), kind == "polars"
+    form = "%Y-%m-%d" if kind == "midnights" else "%Y-%m-%dT%H:%M:%S"
+    if is_polars:
+        text = frame.with_columns(pl.col("day").dt.strftime(form))
+    else:
+        text = frame.assign(day=frame["day"].dt.strftime(form))
+    model = TMMDensity(steps=30, random_state=0)
+    exact = model.fit(frame).score_samples(frame)
+    assert model.fit(text).model_.categories == [0, 0]
+    np.testing.assert_array_equal(model.score_samples(text), exact)
+    filled = model.impute(text)["day"].to_list()
+    assert all(len(day) == (10 if kind == "midnights" else 19) for day in filled)
+
+
+def test_other_texts_are_categories():
+    days = ["2024-01-31", "2024-02-28", "2024-03-31", "2024-04-30"] * 5
+    kinds = {
+        "a": days,
+        "b": [*days[:-1], "2024-04-31"],
+        "c": [*days[:-1], "soon"],
+        "d": ["20240131"] * 20,
+    }
+    frame = pd.DataFrame(kinds)
+    model = TMMDensity(steps=5, random_state=0).fit(frame)
+    assert model.model_.categories == [0, 5, 5, 1]
+    chosen = TMMDensity(steps=5, random_state=0, categorical_features=["a"]).fit(frame)
+    assert chosen.model_.categories == [4, 5, 5, 1]
+    numbered = TMMDensity(steps=5, random_state=0).fit(frame.set_axis(range(4), axis=1))
+    assert numbered.model_.categories == [4, 5, 5, 1]
+
+
 def test_arrays_of_dates_are_days():
     days = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]")[:, None]
     a = TMMDensity(steps=20, random_state=0).fit(days).score_samples(days)

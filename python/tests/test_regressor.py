@@ -92,6 +92,15 @@ def test_frames_with_categories(tmp_path):
         assert again.explain(0, 0, n=3, random_state=0).shape == (3, 2)
 
 
+def test_targets_that_are_dates_are_refused(diabetes):
+    days = pd.Series(pd.date_range("2024-01-01", periods=60))
+    for y in (days, days - days[0], days.dt.date.astype(object)):
+        with pytest.raises(ValueError, match="y: expected numbers, got dates; days since"):
+            TMMRegressor(**SMALL).fit(diabetes[0][:60], y)
+    y = (days - days.min()) / np.timedelta64(1, "D")
+    assert TMMRegressor(steps=10).fit(diabetes[0][:60], y).n_features_in_ == 10
+
+
 def test_a_missing_target_teaches_the_rest(diabetes):
     X, y = diabetes
     y = y.copy()
