@@ -188,7 +188,9 @@ pub(crate) fn standardise_unless(stop: &Stop, kinds: &[Kind], values: &[f32]) ->
         let count = seen().count().max(1) as f64;
         let mean = seen().sum::<f64>() / count;
         let variance = seen().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-        let scale = (1.0 / variance.sqrt()) as f32;
+        let farthest = observed.iter().map(|&x| (f64::from(x) - mean).abs());
+        let farthest = farthest.fold(0.0, f64::max);
+        let scale = (1.0 / variance.sqrt()).min(FARTHEST / farthest) as f32;
         scaling.offset[column] = mean as f32;
         if scale.is_finite() {
             scaling.scale[column] = scale.max(f32::MIN_POSITIVE); // a constant column keeps its own unit
@@ -196,6 +198,9 @@ pub(crate) fn standardise_unless(stop: &Stop, kinds: &[Kind], values: &[f32]) ->
     }
     scaling
 }
+
+/// No number is farther from the mean than this, in units of the model: its square must be a number.
+const FARTHEST: f64 = 1e9;
 
 /// Where the numbers of a column lie, but for gross outliers: these are thirty times as far from the median as the middle
 /// half is wide, and would make all else look alike.
@@ -518,6 +523,8 @@ mod tests {
         let (without, with) = (scaled(f32::NAN), scaled(9_999.0));
         assert_eq!(without, with);
         assert_ne!(without, scaled(3.0));
+        let far = scaled(1e30);
+        assert!((far.scale[0] / 1e-21 - 1.0).abs() < 1e-3, "{far:?}");
         let mostly_zero: Vec<f32> = (0..100).map(|i| f32::from(i > 90) * 1e3).collect();
         let scale = standardise(&[Kind::Gaussian], &mostly_zero).scale[0];
         assert!((scale * 286.2 - 1.0).abs() < 1e-3, "{scale}"); // the standard deviation of all
