@@ -86,8 +86,11 @@ pub fn parquet(bytes: &[u8]) {
     file("a.parquet", bytes, &ReadOptions::default());
 }
 
-/// A table of pyarrow.
+/// A table of pyarrow, and the same with a wrong byte, at which the crate `parquet` panics.
 #[cfg(feature = "parquet")]
 pub fn parquet_seeds() -> Vec<Vec<u8>> {
-    vec![include_bytes!("../../data/tests/data/table.parquet").to_vec()]
+    let whole = include_bytes!("../../data/tests/data/table.parquet").to_vec();
+    let mut damaged = whole.clone();
+    damaged[474] ^= 0x80;
+    vec![whole, damaged]
 }

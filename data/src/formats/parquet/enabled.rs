@@ -3,6 +3,7 @@
 use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
 use crate::files::atomic_file::Staged;
 use crate::files::source::Origin;
+use crate::formats::parquet::caught::caught;
 use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use crate::rows::dates::text_of;
 use arrow::array::{
@@ -86,7 +87,10 @@ impl ParquetRecords {
             Error::damaged(format!("expected a Parquet file: {error}")).in_file(&name)
         };
         let file = File::open(path).map_err(|error| file_error("read", path, error))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+        let panicked =
+            |words| Error::damaged(format!("expected a Parquet file: {words}")).in_file(&name);
+        let builder = caught(|| ParquetRecordBatchReaderBuilder::try_new(file))
+            .map_err(panicked)?
             .map_err(wrong)?
             .with_batch_size(BATCH);
         let header = builder
@@ -95,7 +99,9 @@ impl ParquetRecords {
             .iter()
             .map(|field| field.name().clone())
             .collect();
-        let reader = builder.build().map_err(wrong)?;
+        let reader = caught(|| builder.build())
+            .map_err(panicked)?
+            .map_err(wrong)?;
         let (chosen, keepable, kept, batch) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Ok(Self {
             name,
@@ -123,11 +129,12 @@ impl ParquetRecords {
 
     /// Reads the next batch; false at the end.
     fn next(&mut self) -> Result<bool> {
-        let Some(batch) = self.reader.next() else {
+        let damaged = |words| Error::damaged(format!("damaged: {words}")).in_file(&self.name);
+        let batch = caught(|| self.reader.next()).map_err(damaged)?;
+        let Some(batch) = batch else {
             return Ok(false);
         };
-        let damaged = |error| Error::damaged(format!("damaged: {error}")).in_file(&self.name);
-        let batch = batch.map_err(damaged)?;
+        let batch = batch.map_err(|error| damaged(error.to_string()))?;
         let chosen = self.chosen.iter();
         let chosen = chosen.map(|&column| self.chosen_cells(&batch, column));
         let kept = self
@@ -521,6 +528,26 @@ mod tests {
         let table = crate::read_fitted(&path, &options, &model).unwrap();
         assert!(table.values[5].is_nan(), "a column that is not there");
         assert_eq!(table.values[6..10], [1.0, 0.5, 1.0, 0.0]);
+    }
+
+    /// At some of these files the crate `parquet` panics.
+    #[test]
+    fn any_byte_may_be_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet");
+        let name = path.to_str().unwrap();
+        let whole = std::fs::read(data("table.parquet")).unwrap();
+        let mut refused = 0;
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x80;
+            std::fs::write(&path, bytes).unwrap();
+            if let Err(error) = crate::read(name, &ReadOptions::default()) {
+                assert!(error.is_user_error(), "byte {at}: {error}");
+                refused += 1;
+            }
+        }
+        assert!(refused > 500, "{refused}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Parquet; without the feature `parquet`, a stand-in whose error says so.
 
+#[cfg(feature = "parquet")]
+mod caught;
 #[cfg(not(feature = "parquet"))]
 mod disabled;
 #[cfg(feature = "parquet")]
