@@ -48,7 +48,7 @@ def keep_pictures(experiment, seed, column, completed, mask, args):
     if seed != experiment.seeds[0]:
         return
     folder = args.results / "completions"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     whole, hidden = experiment.test.pixels[:PICTURES].float(), mask[:PICTURES]
     method = experiment.name.removeprefix("unseen-")
     pictures = {method: completed[:PICTURES], "seen": whole.masked_fill(hidden, torch.nan), "whole": whole}
