@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
@@ -15,16 +15,19 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let usual = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !IS_CAUGHT.get() {
-                usual(panic);
-            }
-        }));
+        set_hook(Box::new(move |panic| unless_caught(&usual, panic)));
     });
     let before = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(before);
     done.map_err(words)
+}
+
+/// Lets the usual hook speak, but not of panics that are caught here.
+fn unless_caught(usual: &dyn Fn(&PanicHookInfo<'_>), panic: &PanicHookInfo<'_>) {
+    if !IS_CAUGHT.get() {
+        usual(panic);
+    }
 }
 
 /// What a panic says.
