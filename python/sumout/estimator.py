@@ -16,7 +16,7 @@ from sumout.bounds import ranges_of
 from sumout.columns import Columns, as_frame, is_number
 from sumout.dates import days_of_array
 from sumout.files import write_atomically
-from sumout.names import column_name, is_hole
+from sumout.names import column_name, is_hole, unmasked
 from sumout.parameters import Parameters, random_seed
 from sumout.progress import Bar
 from sumout.training_set import training_set
@@ -114,10 +114,7 @@ class TMM(Parameters):
     def _flat(self, X: Any) -> Any:
         """Images (n, height, width[, channels]) as rows; masked cells are missing, dates days."""
         if isinstance(X, np.ma.MaskedArray):
-            if X.dtype.kind in "OUS":
-                X = X.astype(object).filled(None)
-            else:
-                X = X.astype(np.float64).filled(np.nan)
+            X = unmasked(X)
         if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
             X = days_of_array(X)
         if getattr(X, "ndim", 2) > 2:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from sumout.names import is_hole, plain
+from sumout.names import is_hole, plain, unmasked
 
 
 def validate(
@@ -50,10 +50,7 @@ def warn_of_minus_one(labels: np.ndarray) -> None:
 
 def as_array(y: Any) -> np.ndarray:
     if isinstance(y, np.ma.MaskedArray):
-        if y.dtype.kind in "biuf":
-            y = y.astype(np.float64).filled(np.nan)
-        else:
-            y = y.astype(object).filled(None)
+        y = unmasked(y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError("Input y contains infinity: expected classes, or NaN for a missing label")

@@ -1,4 +1,4 @@
-"""Classes and categories as text, as in a model file, and as Python values: both ways."""
+"""Classes and categories as text, as in a model file, and as Python values: both ways; what a hole is."""
 
 from __future__ import annotations
 
@@ -44,6 +44,18 @@ def is_hole(value: Any) -> bool:
         return True
     equal = value == value  # False for NaN, NA for NA
     return not isinstance(equal, (bool, np.bool_)) or not equal
+
+
+def unmasked(cells: np.ma.MaskedArray) -> np.ndarray:
+    """The array without its mask: masked cells are NaN, NaT or None."""
+    if cells.dtype.kind in "mM":
+        plain_cells, hole = cells.data.copy(), "NaT"
+    elif cells.dtype.kind in "biuf":
+        plain_cells, hole = cells.data.astype(np.float64), np.nan
+    else:
+        plain_cells, hole = cells.data.astype(object), None
+    plain_cells[np.ma.getmaskarray(cells)] = hole
+    return plain_cells
 
 
 def column_name(names: Sequence[str] | None, j: int) -> str:

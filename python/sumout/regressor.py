@@ -14,6 +14,7 @@ from sumout import _engine
 from sumout.columns import Columns
 from sumout.dates import is_date
 from sumout.estimator import TMM, checked_count, checked_quantiles
+from sumout.names import unmasked
 from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
@@ -265,7 +266,7 @@ class TMMRegressor(RegressorMixin, TMM):
 def checked_targets(y: Any) -> np.ndarray:
     """(n) float64; NaN is missing."""
     if isinstance(y, np.ma.MaskedArray):
-        y = y.astype(np.float64).filled(np.nan)
+        y = unmasked(y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind in "mM" or (y.dtype == object and any(map(is_date, y))):
         raise ValueError(

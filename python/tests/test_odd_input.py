@@ -60,6 +60,11 @@ def test_masked_cells_are_missing():
     unknown = np.where(labels.mask, np.nan, y)
     ours = TMMClassifier(**QUICK).fit(X, labels).predict_proba(X)
     np.testing.assert_array_equal(ours, TMMClassifier(**QUICK).fit(X, unknown).predict_proba(X))
+    words = np.ma.masked_array(np.where(y == 1, "b", "a"), np.arange(len(y)) % 2 == 0)
+    assert TMMClassifier(**QUICK).fit(X, words).classes_.tolist() == ["a", "b"]
+    table = np.ma.masked_array([["x"], ["y"], ["z"]] * 20, [[False], [False], [True]] * 20)
+    filled = TMMImputer(**QUICK).fit_transform(table)
+    assert set(filled.ravel()) == {"x", "y"}
 
 
 @pytest.mark.parametrize("estimator", [TMMClassifier(**QUICK), TMMDensity(**QUICK)])
