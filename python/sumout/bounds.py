@@ -17,7 +17,7 @@ def ranges_of(
     for column, pair in dict(bounds or {}).items():
         place = place_of(column, "bounds", names, counts)
         low, high = checked_pair(column, pair)
-        ranges[place] |= {"low": low, "high": high}
+        ranges[place] = {"low": low, "high": high}
     whole = np.asarray([] if whole is None else whole)
     if whole.dtype == bool and whole.shape == (len(counts),):
         whole = np.flatnonzero(whole)

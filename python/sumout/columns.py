@@ -6,7 +6,6 @@ missing.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from datetime import timedelta
 from numbers import Number
@@ -28,6 +27,7 @@ from sumout.dates import (
     text_of_days,
 )
 from sumout.names import categories_of, column_name, is_hole, name_of
+from sumout.notices import warn
 
 
 @dataclass
@@ -95,24 +95,21 @@ class Columns:
             name = column_name(frame.columns if frame is not None else None, j)
             cells = np.asarray(self.floats(X, frame, j), dtype=np.float64)
             if np.isnan(cells).all():
-                warnings.warn(
+                warn(
                     f"{name}: it has no number in the training rows; a hole in it is filled with 0",
-                    stacklevel=5,
                 )
             finite = cells[np.isfinite(cells)]
             spread = finite.std() if len(finite) else 0.0
             if spread > 0 and np.abs(finite).max() * 2.0**-24 > 0.01 * spread:
-                warnings.warn(
+                warn(
                     f"{name}: its values lie near {finite.mean():.6g} and differ by about "
                     f"{spread:.3g}, which float32 cannot represent well: subtract an offset first",
-                    stacklevel=5,
                 )
             outlier = outlier_of(finite)
             if outlier is not None:
-                warnings.warn(
+                warn(
                     f"{name}: {outlier:.6g} is far from the rest and spoils the scale; "
                     "if it stands for a missing value, make it NaN",
-                    stacklevel=5,
                 )
 
     # To codes.

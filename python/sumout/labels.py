@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from sumout.names import is_hole, plain, unmasked
+from sumout.notices import warn
 
 
 def validate(
@@ -41,10 +41,9 @@ def warn_of_minus_one(labels: np.ndarray) -> None:
         return
     found = np.unique(labels)
     if len(found) > 2 and found[0] == -1 and found[1] >= 0:
-        warnings.warn(
+        warn(
             "y: -1 is a class here; missing_label=-1 makes it a missing label, and "
             "missing_label=np.nan silences this warning",
-            stacklevel=2,
         )
 
 

@@ -48,14 +48,11 @@ def is_hole(value: Any) -> bool:
 
 def unmasked(cells: np.ma.MaskedArray) -> np.ndarray:
     """The array without its mask: masked cells are NaN, NaT or None."""
-    if cells.dtype.kind in "mM":
-        plain_cells, hole = cells.data.copy(), "NaT"
-    elif cells.dtype.kind in "biuf":
-        plain_cells, hole = cells.data.astype(np.float64), np.nan
-    else:
-        plain_cells, hole = cells.data.astype(object), None
-    plain_cells[np.ma.getmaskarray(cells)] = hole
-    return plain_cells
+    kind = cells.dtype.kind
+    dtype = cells.dtype if kind in "mM" else np.float64 if kind in "biuf" else object
+    without = cells.data.astype(dtype)
+    without[np.ma.getmaskarray(cells)] = None
+    return without
 
 
 def column_name(names: Sequence[str] | None, j: int) -> str:

@@ -98,10 +98,12 @@ def test_masked_cells():
     same(names.unmasked(small), [1.5, NAN, 3.0])
     words = names.unmasked(np.ma.masked_array(["a", "b", "c"], mask))
     assert words.dtype == object and words.tolist() == ["a", None, "c"]
-    days = np.array([1, 2, 3], "datetime64[D]")
-    found = names.unmasked(np.ma.masked_array(days, mask))
-    assert np.isnat(found).tolist() == mask and found.dtype == days.dtype
-    assert not np.isnat(days).any() and not np.isnan(small.data).any(), "what was given stays"
+    for kind in ("datetime64[D]", "timedelta64[h]"):
+        days = np.array([1, 2, 3], kind)
+        found = names.unmasked(np.ma.masked_array(days, mask))
+        assert np.isnat(found).tolist() == mask and found.dtype == days.dtype
+        assert not np.isnat(days).any()
+    assert not np.isnan(small.data).any(), "what was given stays"
     same(names.unmasked(np.ma.masked_array([1.0, 2.0])), [1.0, 2.0])
 
 
@@ -166,6 +168,7 @@ def test_minus_one_is_asked_about():
     quiet = [[-1, 1], [-1, -1, 0], [-2, -1, 0], [0, 1, 2], ["-1", "0", "1"], [-1, -0.5 - 0.5, 7]]
     assert [warned(lambda y=y: check(y, None))[1] for y in quiet] == [[]] * len(quiet)
     assert warned(lambda: check([-1, 0, 1], np.nan))[1] == []
+    assert warned(lambda: labels.warn_of_minus_one(np.array([-1.0, -0.5, 7.0])))[1] == []
     assert warned(lambda: check([-1, 0, 1], -1))[1] == []
     assert warned(lambda: check([-1, 0, 1], None, np.array([-1, 0, 1])))[1] == []
 
@@ -281,6 +284,7 @@ def test_ranges():
         {"low": 0.0, "high": None, "whole": True},
         {},
     ]
+    assert of({np.int64(1): (None, 9)}, None, *ROOM) == [{}, {"low": None, "high": 9.0}, {}]
     assert of(None, [-3, np.int64(1)], *ROOM) == [{"whole": True}, {"whole": True}, {}]
     assert of(None, np.array([False, True, False]), *ROOM) == [{}, {"whole": True}, {}]
     assert of(None, np.array([[0], [1]]), [], [0, 0]) == [{"whole": True}, {"whole": True}]
@@ -291,6 +295,8 @@ def test_ranges_that_are_refused():
     for column in (2, -1, 3, -4, "town", "street", 1.0, True, None):
         with says(f"bounds: {columns} {column!r}"):
             bounds.ranges_of({column: (0, 1)}, None, *ROOM)
+    with says(f"whole: {columns} 'one'"):
+        bounds.ranges_of(None, ["one"], ["one"], [1])
     with says(f"whole: {columns} True"):  # a mask has one entry for each column
         bounds.ranges_of(None, np.array([True]), *ROOM)
     for pair in ((0, 1, 2), (1,), (2, 1), (1, 1), (None, None), (0, np.inf), (NAN, 1), 5, "ab"):

@@ -8,6 +8,7 @@ PACKAGE = Path(__file__).parents[1] / "sumout"
 LAYERS = [
     "_engine",  # the Rust extension
     "names",
+    "notices",
     "labels",
     "dates",
     "columns",

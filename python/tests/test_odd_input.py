@@ -63,7 +63,7 @@ def test_masked_cells_are_missing():
     words = np.ma.masked_array(np.where(y == 1, "b", "a"), np.arange(len(y)) % 2 == 0)
     assert TMMClassifier(**QUICK).fit(X, words).classes_.tolist() == ["a", "b"]
     table = np.ma.masked_array([["x"], ["y"], ["z"]] * 20, [[False], [False], [True]] * 20)
-    filled = TMMImputer(**QUICK).fit_transform(table)
+    filled = TMMImputer(categorical_features=[0], **QUICK).fit_transform(table)
     assert set(filled.ravel()) == {"x", "y"}
 
 
@@ -102,6 +102,19 @@ def test_parts_with_few_labels():
 def test_warns_of_numbers_that_float32_cannot_represent():
     with pytest.warns(UserWarning, match="column index 0: its values lie near 1e\\+09"):
         TMMDensity(**QUICK).fit(X[:, :1] + 1e9)
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    far = X + 1e9
+    for fit in (
+        lambda: TMMDensity(**QUICK).fit(far),
+        lambda: TMMImputer(**QUICK).fit_transform(far),
+        lambda: TMMClassifier(**QUICK).fit(far, y - 1),
+        lambda: TMMClassifier(**QUICK).partial_fit(far, y, classes=[0, 1, 2]),
+    ):
+        with pytest.warns(UserWarning) as found:
+            fit()
+        assert {warning.filename for warning in found} == {__file__}
 
 
 def test_a_gross_outlier_is_said():
