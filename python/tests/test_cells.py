@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 import warnings
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -254,7 +255,9 @@ def test_texts_of_days():
     assert dates.text_of_days(1e9, "day") == "9999-12-31"
 
 
-def test_dates_of_days():
+def test_dates_of_days(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")  # where the program runs changes nothing
+    time.tzset()
     of, like = dates.date_of_days, dates.date_of_days_like
     zone = ZoneInfo("Europe/Athens")
     assert of(1.5, series([timedelta(1)])) == timedelta(hours=36)
@@ -266,8 +269,11 @@ def test_dates_of_days():
     assert like(1.5, timedelta(1)) == like(1.5, np.timedelta64(1, "D")) == timedelta(hours=36)
     assert like(NOON, date(2000, 1, 1)) == date(2026, 1, 31)
     assert like(NOON, datetime(2000, 1, 1)) == datetime(2026, 1, 31, 12)
+    assert like(NOON, np.datetime64("2000-01-01T00:00")) == datetime(2026, 1, 31, 12)
     there = like(NOON, datetime(2000, 1, 1, tzinfo=zone))
     assert (there.hour, there.tzinfo) == (14, zone)
+    monkeypatch.undo()
+    time.tzset()
 
 
 # Bounds.
@@ -336,6 +342,12 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     mask = os.umask(0o027)
     try:
         assert files.umask() == 0o027 == files.umask(), "asking leaves it as it was"
+        os.umask(0)
+        files.write_atomically(path, b"words")
+        files.write_atomically(tmp_path / "c.sumout", b"c")
+        assert (tmp_path / "c.sumout").stat().st_mode & 0o7777 == 0o666
+        (tmp_path / "c.sumout").unlink()
+        os.umask(0o027)
         files.write_atomically(tmp_path / "b.sumout", b"b")
         assert (tmp_path / "b.sumout").stat().st_mode & 0o7777 == 0o640
         path.chmod(0o4705)
@@ -348,6 +360,11 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         files.write_atomically(path, b"lost")
     assert path.read_bytes() == b"more"
     assert sorted(os.listdir(tmp_path)) == ["a.sumout", "b.sumout"], "nothing is left beside it"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    files.write_atomically(tmp_path / "pipe", b"through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
 
 
 # Columns.
@@ -473,6 +490,7 @@ def test_outliers():
     assert cells.outlier_of(numbers) is None
     numbers[-1] = edge + 1
     assert cells.outlier_of(numbers) == edge + 1
+    assert cells.outlier_of(numbers / 1e6) == (edge + 1) / 1e6
     assert cells.outlier_of(np.append(-numbers[::-1], 0.5)) == -edge - 1
     assert cells.outlier_of(np.array([0.0] * 99 + [1e9])) is None, "one value, and one that is rare"
     assert cells.outlier_of(np.array([1.0, 2.0])) is None
@@ -519,6 +537,8 @@ def test_categories_that_fitting_did_not_know():
     listed = ", ".join(f"'{i}'" for i in range(10))
     assert cells.expected_categories(many[:10]) == f"one of the categories {listed}"
     assert cells.expected_categories(many) == f"one of the categories {listed} and 2 more"
+    eleven = f"one of the categories {listed} and 1 more"
+    assert cells.expected_categories(many[:11]) == eleven
     nothing = "a missing value, for training saw no category here"
     assert cells.expected_categories(many[:0]) == nothing
     huge = Columns.learn(np.array([[1.0]]), 1, None)
@@ -661,6 +681,8 @@ def test_filling_an_array():
     same(plain.fill(np.array([[1, None]], dtype=object), filled[:1]), np.array([[1.0, 1.0]]))
     nothing = Columns([None, np.array([], dtype=object)], [])
     same(nothing.fill(given, filled), np.array([[1.0, NAN], [9.0, 5.0]]))
+    nothing.categories.reverse()
+    same(nothing.fill(given, filled), np.array([[1.0, 1.0], [NAN, 5.0]]))
 
 
 def test_restoring_what_float32_rounded():

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
@@ -10,8 +11,8 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` returns, or the words of its panic. What it worked on must not be used after a panic.
-pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// What `work` returns, or the words of its error or panic. What it worked on must not be used after a panic.
+pub fn caught<T, E: Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let usual = take_hook();
@@ -20,7 +21,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_CAUGHT.set(before);
-    done.map_err(words)
+    done.map_err(words)?.map_err(|error| error.to_string())
 }
 
 /// Lets the usual hook speak, but not of panics that are caught here.
@@ -43,11 +44,13 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_its_words() {
-        assert_eq!(caught(|| 7), Ok(7));
-        assert_eq!(caught(|| panic!("no")), Err::<(), _>("no".into()));
+        assert_eq!(caught(|| Ok::<_, String>(7)), Ok(7));
+        assert_eq!(caught(|| Err::<(), _>("wrong")), Err("wrong".into()));
+        let no = || -> Result<(), String> { panic!("no") };
+        assert_eq!(caught(no), Err("no".into()));
         let number = 8;
-        let inner = || caught(|| panic!("{number} is too many"));
-        assert_eq!(caught(inner), Ok(Err::<(), _>("8 is too many".into())));
+        let many = || -> Result<(), String> { panic!("{number} is too many") };
+        assert_eq!(caught(|| caught(many)), Err("8 is too many".into()));
         assert!(!IS_CAUGHT.get());
     }
 }

@@ -4,6 +4,7 @@ use crate::error::{At, Error, ErrorKind, Place, Result, file_error};
 use crate::files::atomic_file::Staged;
 use crate::files::source::Origin;
 use crate::formats::parquet::caught::caught;
+use crate::formats::parquet::dictionaries::check_dictionaries;
 use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
 use crate::rows::dates::text_of;
 use arrow::array::{
@@ -83,25 +84,21 @@ impl ParquetRecords {
             let sentence = "expected Parquet in a file, because its end is read first";
             return Err(Error::new(ErrorKind::UnknownFormat, sentence).in_file(&name));
         };
-        let wrong = |error: parquet::errors::ParquetError| {
-            Error::damaged(format!("expected a Parquet file: {error}")).in_file(&name)
-        };
-        let file = File::open(path).map_err(|error| file_error("read", path, error))?;
-        let panicked =
+        let wrong =
             |words| Error::damaged(format!("expected a Parquet file: {words}")).in_file(&name);
+        let open = || File::open(path).map_err(|error| file_error("read", path, error));
+        let (file, again) = (open()?, Arc::new(open()?));
         let builder = caught(|| ParquetRecordBatchReaderBuilder::try_new(file))
-            .map_err(panicked)?
             .map_err(wrong)?
             .with_batch_size(BATCH);
+        caught(|| check_dictionaries(&again, builder.metadata())).map_err(wrong)?;
         let header = builder
             .schema()
             .fields()
             .iter()
             .map(|field| field.name().clone())
             .collect();
-        let reader = caught(|| builder.build())
-            .map_err(panicked)?
-            .map_err(wrong)?;
+        let reader = caught(|| builder.build()).map_err(wrong)?;
         let (chosen, keepable, kept, batch) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Ok(Self {
             name,
@@ -130,11 +127,10 @@ impl ParquetRecords {
     /// Reads the next batch; false at the end.
     fn next(&mut self) -> Result<bool> {
         let damaged = |words| Error::damaged(format!("damaged: {words}")).in_file(&self.name);
-        let batch = caught(|| self.reader.next()).map_err(damaged)?;
+        let batch = caught(|| self.reader.next().transpose()).map_err(damaged)?;
         let Some(batch) = batch else {
             return Ok(false);
         };
-        let batch = batch.map_err(|error| damaged(error.to_string()))?;
         let chosen = self.chosen.iter();
         let chosen = chosen.map(|&column| self.chosen_cells(&batch, column));
         let kept = self
@@ -548,6 +544,25 @@ mod tests {
             }
         }
         assert!(refused > 500, "{refused}");
+    }
+
+    /// The crate `parquet` makes room for as many values as a dictionary claims.
+    #[test]
+    fn a_dictionary_has_no_more_values_than_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet");
+        let whole = std::fs::read(data("table.parquet")).unwrap();
+        let mut refused = 0;
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] = 0x7e; // as a number of values: 63
+            std::fs::write(&path, bytes).unwrap();
+            let read = crate::read(path.to_str().unwrap(), &ReadOptions::default());
+            let words = read.err().map(|error| error.to_string());
+            refused +=
+                usize::from(words.is_some_and(|it| it.contains("a dictionary of 63 values has")));
+        }
+        assert!(refused > 0);
     }
 
     #[test]

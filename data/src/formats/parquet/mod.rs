@@ -2,6 +2,8 @@
 
 #[cfg(feature = "parquet")]
 mod caught;
+#[cfg(feature = "parquet")]
+mod dictionaries;
 #[cfg(not(feature = "parquet"))]
 mod disabled;
 #[cfg(feature = "parquet")]
