@@ -193,8 +193,11 @@ fn a_model_that_is_too_large() {
     let mut shell = Command::new("sh");
     let shell = shell.args(["-c", &line]).current_dir(folder.path("."));
     let run: program::Run = shell.output().unwrap().into();
-    let expected = "error: expected a model that fits into memory, got one that needs about ";
+    let expected = "error: expected a model that fits into memory, got one of ";
     assert!(run.stderr.contains(expected), "{}", run.stderr);
+    let free = run.stderr.split(" GiB are free").next().unwrap();
+    let free: f64 = free.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(free > 0.5 && free < 4.0, "{}", run.stderr);
     assert_eq!(run.code, 2);
 }
 

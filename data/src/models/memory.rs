@@ -2,6 +2,7 @@
 //! word that helps.
 
 use crate::error::{Error, ErrorKind, Result};
+use std::hint::black_box;
 use sumout::Structure;
 
 /// Numbers of 32 bits that training holds for each weight: the weight twice, its gradient, and the rule's two memories.
@@ -10,15 +11,38 @@ const NUMBERS_PER_WEIGHT: usize = 5;
 /// Numbers of 32 bits that training holds for each channel of each node and row: the value and its gradient.
 const NUMBERS_PER_CHANNEL: usize = 2;
 
-/// An error if the memory for training a model of this structure, on batches of so many rows, is not there.
+/// An error if the memory for training a model of this structure, on batches of so many rows, is not there. It says what
+/// would fit.
 pub fn check_training(structure: &Structure, batch: usize) -> Result<()> {
     let bytes = bytes_needed(structure, batch);
+    if is_free(bytes) {
+        return Ok(());
+    }
+    let free = most_free(bytes);
+    let [needed_gib, free_gib] = [bytes, free].map(|bytes| bytes as f64 / f64::from(1 << 30));
+    let weights = structure.weights();
+    let fitting = (weights as f64 * (free as f64 / bytes as f64)) as usize;
+    let got = format!(
+        "one of {weights} weights, which needs about {needed_gib:.1} GiB; {free_gib:.1} GiB are free, enough for some \
+         {fitting} weights: fewer --trees, or a plan with fewer components and channels"
+    );
+    let error = Error::expected(ErrorKind::Argument, "a model that fits into memory", got);
+    Err(error)
+}
+
+/// Whether so many bytes can be had at once.
+fn is_free(bytes: usize) -> bool {
     let mut asked: Vec<u8> = Vec::new();
-    asked.try_reserve_exact(bytes).map_err(|_| {
-        let gib = bytes as f64 / f64::from(1 << 30);
-        let got = format!("one that needs about {gib:.1} GiB");
-        Error::expected(ErrorKind::Argument, "a model that fits into memory", got)
-    })
+    let is_free = asked.try_reserve_exact(bytes).is_ok();
+    black_box(&asked); // so that the compiler does ask
+    is_free
+}
+
+/// How many bytes can be had at once, to a hundredth of what is asked for.
+fn most_free(asked: usize) -> usize {
+    let hundredth = asked / 100;
+    let mut shares = (1..100).rev().map(|share| share * hundredth);
+    shares.find(|&bytes| is_free(bytes)).unwrap_or(0)
 }
 
 /// About as many bytes as training needs.
@@ -48,5 +72,10 @@ mod tests {
         assert_eq!(bytes_needed(&structure, 16), 4 * (5 * weights + 2 * 16 * 8));
         assert_eq!(bytes_needed(&structure, usize::MAX), usize::MAX);
         check_training(&structure, 16).unwrap();
+        let words = check_training(&structure, usize::MAX / 10_000);
+        let words = words.unwrap_err().to_string();
+        let start =
+            format!("expected a model that fits into memory, got one of {weights} weights,");
+        assert!(words.starts_with(&start), "{words}");
     }
 }
