@@ -412,6 +412,8 @@ def test_columns_of_arrays():
     learned = Columns.learn(np.array([[1.0, 7.0], [3.0, 5.0]]), 2, [1])
     assert (learned.names, learned.counts) == (["x0", "x1"], [0, 2])
     same(learned.categories[1], np.array([5.0, 7.0]))
+    codes = learned.encode(np.array([[2.0, 5.0], [NAN, 7.0]]), "error")
+    same(codes, np.array([[2, 0], [NAN, 1]], dtype=np.float32))
     assert learned.about() == {"columns": ["x0", "x1"], "categories": [[], ["5", "7"]]}
     some = pd.DataFrame({"a": [1.0], 5: [2.0]})
     assert Columns.learn(some, 2, None).names == [], "names only where all are text"
@@ -444,6 +446,7 @@ def test_which_columns_are_categories():
     assert of(given, 6, [-6, 4]).tolist() == [True, True, True, False, True, False]
     assert of(given, 6, np.array([True] + 5 * [False])).tolist() == [True] + found[1:]
     assert of(None, 2, [[1]]).tolist() == [False, True]
+    same(of(None, 2, [1, 0]), np.array([True, True])), "numbers of columns, not a mask"
     for feature in ("street", 6, -7, 1.0, None):
         words = "categorical_features: expected 'from_dtype', None, a mask, or names or numbers of "
         with says(words + f"the 6 columns, got {feature!r}"):
@@ -643,6 +646,12 @@ def test_filling_columns_of_other_types():
     learned = Columns.learn(nothing, 2, None)
     found = learned.fill(nothing, np.zeros((2, 2)))
     assert found["b"].isna().all(), "where nothing was observed, nothing is filled in"
+    turned = nothing[["b", "a"]].assign(a=[1.0, NAN])
+    found = Columns.learn(turned, 2, None).fill(turned, np.full((2, 2), 3.0))
+    assert found["a"].tolist() == [1.0, 3.0]
+    midnight = pd.DataFrame({"d": pd.to_datetime(["2026-01-31", None])})
+    found = Columns.learn(midnight, 1, None).fill(midnight, np.full((2, 1), 20_485.9))
+    assert found["d"].tolist() == [pd.Timestamp("2026-01-31"), pd.Timestamp("2026-02-01")]
     days = pd.DataFrame({"d": np.array([date(2026, 1, 31), None], dtype=object)})
     found = Columns.learn(days, 1, None).fill(days, np.full((2, 1), 20_485.9))
     assert found["d"].tolist() == [date(2026, 1, 31), date(2026, 2, 1)]
