@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 use sumout::internals::Factors;
+use sumout::model::{ColumnRange, Curve};
 use sumout::recipes::{Fit, FitProgress, Fitting, Rounds};
 use sumout::structure::{Kind, Structure};
 use sumout::training::{Checkpoint, Data};
@@ -102,18 +103,46 @@ fn correlated() -> Model {
     model
 }
 
-/// A small model as it is, in half precision, and as text; one with factors.
+/// Three numbers: one with a curve, a whole one between bounds, and one with a lower bound.
+fn bent() -> Model {
+    let table = Structure::table(&[Kind::Gaussian; 3]).components(2);
+    let structure = table.channels([2]).classes(2).build();
+    let mut model = Model::random(structure.expect("a structure"), 1.0, 1);
+    let curve = Curve {
+        x: vec![-1.0, 0.0, 2.0],
+        y: vec![-2.0, 0.0, 1.0],
+    };
+    let between = ColumnRange {
+        low: Some(-1.0),
+        high: Some(9.0),
+        whole: true,
+        margin: 0.5,
+    };
+    let above = ColumnRange {
+        high: None,
+        whole: false,
+        ..between
+    };
+    model.scaling.curves = vec![curve, Curve::default(), Curve::default()];
+    model.scaling.ranges = vec![ColumnRange::default(), between, above];
+    model
+}
+
+/// A small model as it is, in half precision, and as text; one with factors, one with a curve and bounds.
 pub fn model_seeds() -> Vec<Vec<u8>> {
     let model = pets();
     let file = model.to_bytes().expect("bytes");
     let small = model.to_small_bytes().expect("bytes");
     let factors = correlated().to_bytes().expect("bytes");
+    let bent = bent().to_bytes().expect("bytes");
     vec![
         as_text(&file),
         as_text(&small),
         as_text(&factors),
+        as_text(&bent),
         file,
         factors,
+        bent,
     ]
 }
 

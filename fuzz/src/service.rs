@@ -3,18 +3,27 @@
 
 use crate::models::pets;
 use std::sync::{LazyLock, Mutex};
+use sumout::Model;
+use sumout::model::About;
 use sumout_data::model_files;
 use sumout_serve::internals::InMemory;
 use sumout_serve::{Limits, LogLevel, ServeOptions};
 
 /// One service for all; a request at a time, so that none is refused because of others.
-static SERVICE: LazyLock<Mutex<InMemory>> = LazyLock::new(|| Mutex::new(started()));
+static SERVICE: LazyLock<Mutex<InMemory>> = LazyLock::new(|| Mutex::new(started(pets())));
+
+/// One with a model whose columns have no names, which takes rows as lists.
+static UNNAMED: LazyLock<Mutex<InMemory>> = LazyLock::new(|| {
+    let mut model = pets();
+    model.about = About::default();
+    Mutex::new(started(model))
+});
 
 /// The service with a model of pets, which it has read when this returns.
-fn started() -> InMemory {
+fn started(model: Model) -> InMemory {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pets.sumout");
-    model_files::save(&path, &pets().to_bytes().expect("bytes")).expect("a file");
+    model_files::save(&path, &model.to_bytes().expect("bytes")).expect("a file");
     service(path.display().to_string())
 }
 
@@ -39,16 +48,16 @@ fn service(model: String) -> InMemory {
     InMemory::new(&options).expect("a service")
 }
 
-fn answer(sent: &[u8]) -> Vec<u8> {
-    let service = SERVICE
+fn answer(service: &Mutex<InMemory>, sent: &[u8]) -> Vec<u8> {
+    let service = service
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
     service.answer(sent)
 }
 
 /// The answer is none of ours to be sorry for; the service lives on.
-fn check(sent: &[u8]) {
-    let answered = answer(sent);
+fn check(service: &Mutex<InMemory>, sent: &[u8]) {
+    let answered = answer(service, sent);
     let text = String::from_utf8_lossy(&answered);
     if text.is_empty() {
         return; // not a request: the connection is closed
@@ -65,16 +74,16 @@ fn check(sent: &[u8]) {
 pub fn http(bytes: &[u8]) {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     let Some(end) = end else {
-        return check(bytes);
+        return check(&SERVICE, bytes);
     };
     let (head, body) = (&bytes[..end], &bytes[end + 4..]);
     let lower = head.to_ascii_lowercase();
     let has = |name: &[u8]| lower.windows(name.len()).any(|part| part == name);
     if has(b"content-length") || has(b"transfer-encoding") || body.is_empty() {
-        return check(bytes);
+        return check(&SERVICE, bytes);
     }
     let length = format!("\r\ncontent-length: {}\r\n\r\n", body.len());
-    check(&[head, length.as_bytes(), body].concat());
+    check(&SERVICE, &[head, length.as_bytes(), body].concat());
 }
 
 /// Every route and every format.
@@ -116,7 +125,7 @@ pub fn http_seeds() -> Vec<Vec<u8>> {
     seeds.into_iter().map(String::into_bytes).collect()
 }
 
-/// The body of a request in Arrow's format for streams.
+/// The body of a request in Arrow's format for streams. Where it speaks of lists, columns have no names.
 pub fn arrow(bytes: &[u8]) {
     let length = bytes.len();
     let kind = "application/vnd.apache.arrow.stream";
@@ -124,10 +133,24 @@ pub fn arrow(bytes: &[u8]) {
         "POST /v1/impute?absent=missing HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\n\
          accept: {kind}\r\ncontent-length: {length}\r\n\r\n"
     );
-    check(&[head.as_bytes(), bytes].concat());
+    let has_lists = bytes.windows(5).any(|five| five == b"lists");
+    let service = if has_lists { &UNNAMED } else { &SERVICE };
+    check(service, &[head.as_bytes(), bytes].concat());
 }
 
-/// Streams that the service itself writes: rows drawn from the model, and completed rows.
+/// Streams of pyarrow (`seeds/write.py`): every type that is read.
+const STREAMS: [&[u8]; 8] = [
+    include_bytes!("../seeds/signed.arrow"),
+    include_bytes!("../seeds/unsigned.arrow"),
+    include_bytes!("../seeds/wide.arrow"),
+    include_bytes!("../seeds/half.arrow"),
+    include_bytes!("../seeds/view.arrow"),
+    include_bytes!("../seeds/lists.arrow"),
+    include_bytes!("../seeds/whole_lists.arrow"),
+    include_bytes!("../seeds/others.arrow"),
+];
+
+/// Those, and streams that the service itself writes: rows drawn from the model, and completed rows.
 pub fn arrow_seeds() -> Vec<Vec<u8>> {
     let accept = "accept: application/vnd.apache.arrow.stream\r\nconnection: close";
     let body = "age,sex,coin,kind\n1.5,,0,1\n,f,,2\n";
@@ -139,10 +162,10 @@ pub fn arrow_seeds() -> Vec<Vec<u8>> {
         ),
         format!("GET /v1/sample?count=2 HTTP/1.1\r\nhost: localhost\r\n{accept}\r\n\r\n"),
     ];
-    asked
+    let written = asked
         .iter()
-        .map(|asked| body_of(&answer(asked.as_bytes())))
-        .collect()
+        .map(|asked| body_of(&answer(&SERVICE, asked.as_bytes())));
+    written.chain(STREAMS.map(<[u8]>::to_vec)).collect()
 }
 
 /// What follows the head, without the sizes of chunks if it comes in chunks.

@@ -80,17 +80,27 @@ pub fn json_lines_seeds() -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// A file of Parquet.
+/// A file of Parquet. Its first byte, which no reader looks at, says whether all columns are kept.
 #[cfg(feature = "parquet")]
 pub fn parquet(bytes: &[u8]) {
-    file("a.parquet", bytes, &ReadOptions::default());
+    let keep = match bytes.first() {
+        Some(b'K') => Keep::All,
+        _ => Keep::Nothing,
+    };
+    let options = ReadOptions {
+        keep,
+        ..ReadOptions::default()
+    };
+    file("a.parquet", bytes, &options);
 }
 
-/// A table of pyarrow, and the same with a wrong byte, at which the crate `parquet` panics.
+/// Two tables of pyarrow, one with its columns kept, and one with a wrong byte, at which the crate `parquet` panics.
 #[cfg(feature = "parquet")]
 pub fn parquet_seeds() -> Vec<Vec<u8>> {
     let whole = include_bytes!("../../data/tests/data/table.parquet").to_vec();
     let mut damaged = whole.clone();
     damaged[474] ^= 0x80;
-    vec![whole, damaged]
+    let mut kept = include_bytes!("../seeds/pets.parquet").to_vec();
+    kept[0] = b'K';
+    vec![whole, kept, damaged]
 }

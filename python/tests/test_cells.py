@@ -189,7 +189,9 @@ def test_labels_as_indices():
 NOON = 20_484.5  # 2026-01-31 12:00
 
 
-def test_days_of_values():
+def test_days_of_values(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")  # where the program runs changes nothing
+    time.tzset()
     days = dates.days_of_value
     assert days(date(1970, 1, 2)) == 1 and days(date(2026, 1, 31)) == 20_484
     assert days(datetime(2026, 1, 31, 12)) == NOON
@@ -200,6 +202,8 @@ def test_days_of_values():
     assert np.isnan(days(np.datetime64("NaT")))
     same(dates.days_of_array(np.array(["1970-01-03", "NaT"], "datetime64[D]")), [2.0, NAN])
     same(dates.days_of_array(np.array([12, "NaT"], "timedelta64[h]")), [0.5, NAN])
+    monkeypatch.undo()
+    time.tzset()
     assert dates.is_date(date.today()) and dates.is_date(timedelta(1)) and not dates.is_date("x")
 
 
@@ -554,6 +558,7 @@ def test_codes():
     known = np.array(["a", "b"], dtype=object)
     np.testing.assert_array_equal(of(series(["b", "a", None, "c"]), known), [1, 0, NAN, NAN])
     np.testing.assert_array_equal(of(np.array([7.0, 5.0, NAN]), np.array([5, 7])), [1, 0, NAN])
+    np.testing.assert_array_equal(of(series([NAN]), np.array(["nan"], dtype=object)), [NAN])
     truth = np.array([False, True], dtype=object)
     assert of(series([True, False]), truth) == of(series([1, 0]), truth) == [1, 0]
     assert of(series(["True", "False"]), truth) == [1, 0]
@@ -573,6 +578,7 @@ def test_codes():
 def test_distinct():
     of = cells.distinct
     same(of(series([2, 3, 2])), np.array([2, 3]))
+    same(of(series([10, 9])), np.array([9, 10]))
     same(of(np.array([2.5, NAN, 1.5])), np.array([1.5, 2.5]))
     same(of(series(["b", None, "a"])), np.array(["a", "b"], dtype=object))
     same(of(series([1, 1])), np.array([0, 1])), "0 is possible, seen or not"
@@ -662,6 +668,10 @@ def test_filling_columns_of_other_types():
     learned = Columns([np.array([5, 7])], ["n"])
     found = learned.fill(codes, np.array([[0.0], [1.0]]))
     assert found["n"].to_list() == [5, 7] and found["n"].dtype == pl.Int64
+    small = pl.DataFrame({"n": pl.Series([5, None], dtype=pl.Float32)})
+    assert learned.fill(small, np.array([[0.0], [1.0]]))["n"].dtype == pl.Float32
+    empty = pl.DataFrame({"n": pl.Series([None, None], dtype=pl.Float64)})
+    assert learned.fill(empty, np.array([[0.0], [1.0]]))["n"].dtype == pl.Float64
     as_words = pl.DataFrame({"n": ["5", None]})
     assert learned.fill(as_words, np.array([[0.0], [1.0]]))["n"].to_list() == ["5", "7"]
     truth = Columns([np.array([False, True], dtype=object)], ["t"])
