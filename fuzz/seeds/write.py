@@ -42,3 +42,5 @@ table = pa.table(
     {"id": [7, 8], "age": [1.5, None], "sex": ["f", "m"], "coin": [None, True], "kind": [1.0, 2.0], "remark": ["a", None]}
 )
 pq.write_table(table, FOLDER / "pets.parquet", compression="snappy")
+twice = pa.table([[1.0, 2.0], [3.0, None]], names=["a", "a"])
+pq.write_table(twice, FOLDER / "twice.parquet")

@@ -76,6 +76,7 @@ pub fn png_seeds() -> Vec<Vec<u8>> {
         include_bytes!("../../data/tests/data/palette_cut.png").to_vec(), // the decoder panicked
         include_bytes!("../../data/tests/data/rgb_holes.png").to_vec(),
         [HUGE, &[0; 3000]].concat(),
+        [HUGE, &[0; 1000]].concat(), // which cannot hold so many
     ]
 }
 

@@ -3,6 +3,7 @@
 //! A file is its bytes, or, so that a fuzzer need not guess the length of the header, the header as one line of text and
 //! then the data.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use sumout::internals::Factors;
 use sumout::model::{ColumnRange, Curve};
@@ -207,12 +208,18 @@ fn until(step: usize, progress: &FitProgress) -> ControlFlow<()> {
     }
 }
 
-/// The state of a small fit in its first steps and near its end.
+/// The state of a small fit in its first steps and near its end, and of one that remembers its best step.
 pub fn checkpoint_seeds() -> Vec<Vec<u8>> {
+    let rows = || data(&VALUES, 2).expect("rows");
+    let often = BTreeMap::from([("validate_every", 1)]);
     let mut seeds = Vec::new();
-    for stop in [3, 25] {
-        let data = data(&VALUES, 2).expect("rows");
-        let mut fitting = Fit::new().steps(10).trees(2).start(data).expect("a fit");
+    for (stop, is_validated) in [(3, false), (25, false), (3, true), (14, true)] {
+        let fit = Fit::new().steps(10).trees(2);
+        let fit = fit.settings(&often).expect("settings");
+        let mut fitting = fit.start(rows()).expect("a fit");
+        if is_validated {
+            fitting.validate_on(rows()).expect("rows");
+        }
         fitting.run_with(|at| until(stop, at)).expect("steps");
         if let Ok(file) = fitting.checkpoint() {
             seeds.push(as_text(&file));

@@ -58,6 +58,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "[settings]\nsteps = 20\nbatch = 4\nrate = 0.01\nseed = 3\n",
         "preset = \"mnist-ht\"\n[settings]\nsteps = 5\n",
         "[image]\nframe = [8, 8]\ngrid_shift = [1, 0]\nkind = \"bernoulli\"\nleaf_sharing = \"shared\"\n",
+        "preset = \"mnist-ht\"\n[image]\ncomponents = 2\n",
+        "[settings]\nrate = nan\n",
+        "[settings]\nrate = -1.0\n",
+        "[sequence]\nchannels = 2\n",
+        "[sequence]\n",
     ];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }

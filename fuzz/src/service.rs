@@ -122,6 +122,15 @@ pub fn http_seeds() -> Vec<Vec<u8>> {
         ));
         seeds.push(post("/v1/impute?how=median&quantiles=0.1,0.9", kind, body));
     }
+    let wrong = [
+        "{}",
+        "{\"rows\": [{\"age\": 1, \"age\": 2}]}",
+        "{\"rows\": [{\"agee\": 1}]}",
+    ];
+    let many = format!("{{\"rows\": [{}{{}}]}}", "{},".repeat(1000));
+    for body in wrong.into_iter().chain([many.as_str()]) {
+        seeds.push(post("/v1/predict?model=pets", "application/json", body));
+    }
     seeds.into_iter().map(String::into_bytes).collect()
 }
 

@@ -94,7 +94,8 @@ pub fn parquet(bytes: &[u8]) {
     file("a.parquet", bytes, &options);
 }
 
-/// Two tables of pyarrow, one with its columns kept, and one with a wrong byte, at which the crate `parquet` panics.
+/// Tables of pyarrow: one with its columns kept, one with a wrong byte, at which the crate `parquet` panics, and one with
+/// two columns of the same name.
 #[cfg(feature = "parquet")]
 pub fn parquet_seeds() -> Vec<Vec<u8>> {
     let whole = include_bytes!("../../data/tests/data/table.parquet").to_vec();
@@ -102,5 +103,6 @@ pub fn parquet_seeds() -> Vec<Vec<u8>> {
     damaged[474] ^= 0x80;
     let mut kept = include_bytes!("../seeds/pets.parquet").to_vec();
     kept[0] = b'K';
-    vec![whole, kept, damaged]
+    let twice = include_bytes!("../seeds/twice.parquet").to_vec();
+    vec![whole, kept, damaged, twice]
 }

@@ -5,11 +5,11 @@
 
 use crate::error::{At, Error, ErrorKind, Place, Result, read_error};
 use crate::files::source::{ByteReader, LONGEST_ROW, row_too_long};
-use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Written};
+use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Written, check_distinct};
 use crate::rows::layout::some_of;
 use crate::rows::notation::{Notation, Reading};
 use csv::ByteRecord;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, Read};
 
 /// The first byte of a line that is not empty, and the number of the line.
@@ -227,17 +227,7 @@ fn check_names(names: &[String]) -> Result<()> {
         file: "",
         at: At::Line(1),
     };
-    let mut seen = HashSet::new();
-    let mut again = names
-        .iter()
-        .filter(|name| !name.is_empty() && !seen.insert(*name));
-    if let Some(twice) = again.next() {
-        let (expected, got) = (
-            "every column to have its own name",
-            format!("'{twice}' twice"),
-        );
-        return Err(Error::expected(ErrorKind::DuplicateName, expected, got).at(first));
-    }
+    check_distinct(names).map_err(|error| error.at(first.clone()))?;
     let numbers = names.iter().all(|name| name.parse::<f64>().is_ok());
     let counted = |(i, name): (usize, &String)| *name == i.to_string();
     if numbers && !names.iter().enumerate().all(counted) {

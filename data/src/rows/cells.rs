@@ -1,8 +1,9 @@
 //! Cells that are numbers, text or holes: what CSV, JSON lines and Parquet have in common.
 
 use crate::dates::DateStyle;
-use crate::error::{Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// A cell before it is known what its column means.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -274,6 +275,22 @@ impl<'a> Value<'a> {
             (_, other) => other,
         }
     }
+}
+
+/// Columns must not share a name; several may have none.
+pub fn check_distinct(names: &[String]) -> Result<()> {
+    let mut seen = HashSet::new();
+    let mut again = names
+        .iter()
+        .filter(|name| !name.is_empty() && !seen.insert(*name));
+    let Some(twice) = again.next() else {
+        return Ok(());
+    };
+    let (expected, got) = (
+        "every column to have its own name",
+        format!("'{twice}' twice"),
+    );
+    Err(Error::expected(ErrorKind::DuplicateName, expected, got))
 }
 
 /// The text of a JSON value as other formats would write it: without quotes, and null as nothing.

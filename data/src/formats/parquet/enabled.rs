@@ -5,7 +5,9 @@ use crate::files::atomic_file::Staged;
 use crate::files::source::Origin;
 use crate::formats::parquet::caught::caught;
 use crate::formats::parquet::dictionaries::check_dictionaries;
-use crate::rows::cells::{Cell, EachRow, Field, FieldKind, Records, Value, Written, plain_json};
+use crate::rows::cells::{
+    Cell, EachRow, Field, FieldKind, Records, Value, Written, check_distinct, plain_json,
+};
 use crate::rows::dates::text_of;
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Builder, Float64Array, Float64Builder, Int64Array,
@@ -97,7 +99,8 @@ impl ParquetRecords {
             .fields()
             .iter()
             .map(|field| field.name().clone())
-            .collect();
+            .collect::<Vec<String>>();
+        check_distinct(&header).map_err(|error| error.in_file(&name))?;
         let reader = caught(|| builder.build()).map_err(wrong)?;
         let (chosen, keepable, kept, batch) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Ok(Self {
@@ -563,6 +566,20 @@ mod tests {
                 usize::from(words.is_some_and(|it| it.contains("a dictionary of 63 values has")));
         }
         assert!(refused > 0);
+    }
+
+    #[test]
+    fn two_columns_of_one_name_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.parquet").display().to_string();
+        let fields = vec![Field::new("age", FieldKind::Single); 2];
+        let mut out = Output::create(&path, OutputFormat::Parquet, fields, None).unwrap();
+        out.row(&[Value::Single(1.0); 2]).unwrap();
+        out.finish().unwrap();
+        let read = crate::read(&path, &ReadOptions::default());
+        let words = read.unwrap_err().to_string();
+        let expected = "a.parquet: expected every column to have its own name, got 'age' twice";
+        assert!(words.ends_with(expected), "{words}");
     }
 
     #[test]
