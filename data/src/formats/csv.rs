@@ -227,7 +227,7 @@ fn check_names(names: &[String]) -> Result<()> {
         file: "",
         at: At::Line(1),
     };
-    check_distinct(names).map_err(|error| error.at(first.clone()))?;
+    check_distinct(names).map_err(|error| error.at(first))?;
     let numbers = names.iter().all(|name| name.parse::<f64>().is_ok());
     let counted = |(i, name): (usize, &String)| *name == i.to_string();
     if numbers && !names.iter().enumerate().all(counted) {
