@@ -148,11 +148,12 @@ pub fn arrow(bytes: &[u8]) {
 }
 
 /// Streams of pyarrow (`seeds/write.py`): every type that is read.
-const STREAMS: [&[u8]; 8] = [
+const STREAMS: [&[u8]; 9] = [
     include_bytes!("../seeds/signed.arrow"),
     include_bytes!("../seeds/unsigned.arrow"),
     include_bytes!("../seeds/wide.arrow"),
     include_bytes!("../seeds/half.arrow"),
+    include_bytes!("../seeds/dictionaries.arrow"),
     include_bytes!("../seeds/view.arrow"),
     include_bytes!("../seeds/lists.arrow"),
     include_bytes!("../seeds/whole_lists.arrow"),
