@@ -1,6 +1,6 @@
 """Writes the files of this folder: every type of Arrow that the service reads, of the columns age, sex, coin and kind, and Parquet.
 
-pip install pyarrow && python fuzz/seeds/write.py
+    pip install pyarrow && python fuzz/seeds/write.py
 """
 
 from pathlib import Path
@@ -30,15 +30,15 @@ write("signed", pets(pa.int8(), pa.large_string(), pa.int16(), pa.int32()))
 write("unsigned", pets(pa.uint8(), pa.string_view(), pa.uint16(), pa.uint32()))
 write("wide", pets(pa.int64(), pa.string(), pa.uint64(), pa.float64()))
 write("half", pets(pa.float16(), pa.dictionary(pa.int8(), pa.string()), pa.bool_(), pa.int64()))
-from_words = pa.DictionaryArray.from_arrays
+dictionary = pa.DictionaryArray.from_arrays
 write(
     "dictionaries",
     {
         "three": pa.array([[1, 2, 3], None], pa.list_(pa.float32(), 3)),
-        "age": from_words(pa.array([1, None], pa.int8()), pa.array([1.5, 2.5])),
+        "age": dictionary(pa.array([1, None], pa.int8()), pa.array([1.5, 2.5])),
         "sex": ["f", "m"],
-        "coin": from_words(pa.array([0, 1], pa.uint16()), pa.array([False, True])),
-        "kind": from_words(pa.array([0, 0], pa.int32()), pa.array([2], pa.float32())),
+        "coin": dictionary(pa.array([0, 1], pa.uint16()), pa.array([False, True])),
+        "kind": dictionary(pa.array([0, 0], pa.int32()), pa.array([2], pa.float32())),
     },
 )
 long = "a word of more than twelve letters"

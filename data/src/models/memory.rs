@@ -24,7 +24,7 @@ pub fn check_training(structure: &Structure, batch: usize) -> Result<()> {
     let fitting = (weights as f64 * (free as f64 / bytes as f64)) as usize;
     let got = format!(
         "one of {weights} weights, which needs about {needed_gib:.1} GiB; {free_gib:.1} GiB are free, enough for some \
-         {fitting} weights: fewer --trees, or a plan with fewer components and channels"
+         {fitting} weights: a plan can have fewer components and channels"
     );
     let error = Error::expected(ErrorKind::Argument, "a model that fits into memory", got);
     Err(error)
