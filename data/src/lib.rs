@@ -36,7 +36,7 @@ pub use catalog::{digits, penguins};
 pub use columns::{encode, infer_columns, match_columns, table_source};
 pub use error::{Error, ErrorKind, Result};
 pub use files::{atomic_file, encoding, source, unfinished_files};
-pub use models::{devices, memory, model_files};
+pub use models::{devices, model_files};
 pub use open::{DataSet, is_data_name, open, open_digits, read, read_fitted};
 pub use plan::table_checks;
 pub use rows::{cells, data_digest, dates, findings, layout, notation, spool};

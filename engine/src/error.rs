@@ -117,6 +117,21 @@ pub enum Error {
     /// A device that is not there, or that failed.
     #[error("device: {0}")]
     Device(String),
+    /// A model that cannot be trained in the memory there is.
+    #[error(
+        "expected a model that fits into memory, got one of {weights} weights, which needs about {needed:.1} GiB; \
+         {free:.1} GiB are free, enough for some {fitting} weights: fewer components or channels"
+    )]
+    Memory {
+        /// Its weights.
+        weights: usize,
+        /// The memory that training needs, in GiB.
+        needed: f64,
+        /// What is free, in GiB.
+        free: f64,
+        /// Weights of a model that would fit.
+        fitting: usize,
+    },
     /// A loss that is no number, with the step that gave it.
     #[error("step {step}: expected a finite loss, got {loss}; a smaller learning rate may help")]
     Diverged {

@@ -8,13 +8,14 @@ mod numbers;
 mod training;
 mod rounds;
 
-use pyo3::exceptions::{PyFloatingPointError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyFloatingPointError, PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// What the engine says, as the exception that Python programmers expect.
 fn exception(error: sumout::Error) -> PyErr {
     match error {
         sumout::Error::Diverged { .. } => PyFloatingPointError::new_err(error.to_string()),
+        sumout::Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
         sumout::Error::Device(_) => PyRuntimeError::new_err(error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }

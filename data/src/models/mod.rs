@@ -1,7 +1,6 @@
-//! What a trained model needs beside its data: its file, the device it runs on, and memory.
+//! What a trained model needs beside its data: its file and the device it runs on.
 //!
 //! Uses: `error`, `files`, `rows`.
 
 pub mod model_files;
 pub mod devices;
-pub mod memory;

@@ -59,10 +59,12 @@ pub(crate) struct Fetched {
     pub flows: Vec<Vec<f32>>,    // by tree: (N, B, M)
 }
 
-/// Makes a buffer at least this long; what it held does not matter.
+/// Makes a buffer at least this long; what it held is lost where it has to grow. It grows by an eighth more, since the
+/// number of rows differs from step to step, and not to twice what it was: these buffers are most of a wide model's memory.
 pub(crate) fn fit<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) {
     if buffer.len() < length {
-        buffer.resize(length, T::default());
+        *buffer = Vec::new(); // gives the old one back first
+        *buffer = vec![T::default(); length + length / 8];
     }
 }
 

@@ -14,8 +14,8 @@ use report::Reporter;
 use std::io::Write;
 use std::path::PathBuf;
 use sumout::recipes::{Preset, preset};
+use sumout::training::check_memory;
 use sumout::{Device, Precision};
-use sumout_data::memory;
 use timing::Timing;
 
 /// Measure how fast this machine trains and scores
@@ -75,6 +75,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<()> {
     let preset = widened(args)?;
     check(args)?;
     let (device, precision) = args.device.choice().ready(Precision::Tf32)?;
+    check_memory(&preset.structure, &preset.settings, device)?;
     let mut reporter = Reporter {
         json: args.json,
         batch: args.batch,
@@ -106,7 +107,7 @@ fn widened(args: &Args) -> Result<Preset> {
         }
     }
     preset.structure.check()?;
-    memory::check_training(&preset.structure, args.batch)?;
+    preset.settings.batch = args.batch;
     Ok(preset)
 }
 

@@ -26,7 +26,7 @@ use sumout::recipes::{Fit, Fitting, Rounds};
 use sumout::training::Checkpoint;
 use sumout::{Device, Model, Precision};
 use sumout_data::atomic_file::{Staged, check_apart};
-use sumout_data::{memory, model_files};
+use sumout_data::model_files;
 use training_data::{TrainingData, describe};
 
 /// Trains, and writes the model.
@@ -85,9 +85,6 @@ fn fitted(
     out: &mut impl Write,
 ) -> Result<Model> {
     let mut fitting = beginning.on(device, precision).fitting(data, out)?;
-    let settings = fitting.settings();
-    let passes = 1 + usize::from(settings.target.is_some()); // rows with the target, and without it
-    memory::check_training(fitting.structure(), passes * settings.batch)?;
     fitting.use_device(device, precision)?;
     steps::run(args, &mut fitting, out)?;
     Ok(fitting.into_model()?)

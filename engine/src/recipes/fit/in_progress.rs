@@ -10,6 +10,7 @@ use crate::recipes::shares::RowLogs;
 use crate::recipes::tables;
 use crate::structure::Structure;
 use crate::training::data::Data;
+use crate::training::room::{check_all, check_memory};
 use crate::training::settings::Settings;
 use crate::training::trainer::{Measure, Progress, Trainer};
 use serde_json::Value;
@@ -178,6 +179,9 @@ impl<'a> Fitting<'a> {
         if self.trainer.is_some() || self.is_done() {
             return Ok(());
         }
+        if let (0, Some(settings)) = (self.steps_done, self.together()) {
+            check_all(self.structures(), &settings, self.start.device)?; // rather now than when all trees are trained
+        }
         let are_trials_done = |search: &Search<'_>| search.next().is_none();
         if self.search.as_ref().is_some_and(are_trials_done) {
             self.choose(None)?;
@@ -239,6 +243,7 @@ impl<'a> Fitting<'a> {
             scaling,
         } = preset;
         let settings = of_tree(settings, tree);
+        check_memory(&structure, &settings, self.start.device)?;
         let (prior, about) = (self.start.prior.as_deref(), self.about(&settings));
         let mut trainer = Trainer::begin(structure, scaling, settings, prior, data)?;
         trainer.set_about(about);
@@ -303,6 +308,7 @@ impl<'a> Fitting<'a> {
         }
         notes.set("finish", &settings);
         let all = beside.with_trees(trees, &self.data, self.chosen.settings.seed)?;
+        check_memory(&all.structure, &settings, self.start.device)?;
         Trainer::assemble(all, settings, self.data.clone())
     }
 
