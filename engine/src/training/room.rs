@@ -95,24 +95,23 @@ fn bytes_needed(structure: &Structure, settings: &Settings, device: Device) -> u
         .saturating_mul(size_of::<f32>())
 }
 
-/// Numbers that a pass keeps of a row: of each node its value and its derivative, and its mixed channels. Leaves whose
-/// inputs are summed out have none.
+/// Numbers that a pass keeps of a row. Leaves whose inputs are summed out have none.
 fn per_row(tree: &Tree, settings: &Settings) -> usize {
-    let of_layer = |layer: usize| {
-        let mixed = if layer < tree.levels.len() {
-            padded(tree.channels(layer + 1))
-        } else {
-            0
-        };
-        let of_node = 2 * padded(tree.channels(layer)) + mixed;
-        tree.nodes(layer).saturating_mul(of_node)
-    };
     let inputs = tree.positions.iter().map(|leaf| leaf.inputs.len());
     let inputs = inputs.sum::<usize>() as f64 / tree.nodes(0) as f64;
     let seen = 1.0 - settings.drop_inputs.powf(inputs);
-    let of_leaves = (of_layer(0) as f64 * seen) as usize;
-    let above = 1..=tree.levels.len();
-    above.map(of_layer).fold(of_leaves, usize::saturating_add)
+    let of_leaves = (of_layer(tree, 0) as f64 * seen) as usize;
+    let above = (1..=tree.levels.len()).map(|layer| of_layer(tree, layer));
+    above.fold(of_leaves, usize::saturating_add)
+}
+
+/// Of each node its value and its derivative, and its mixed channels.
+fn of_layer(tree: &Tree, layer: usize) -> usize {
+    let mut of_node = 2 * padded(tree.channels(layer));
+    if layer < tree.levels.len() {
+        of_node += padded(tree.channels(layer + 1));
+    }
+    tree.nodes(layer).saturating_mul(of_node)
 }
 
 #[cfg(test)]
@@ -129,20 +128,18 @@ mod tests {
         let weights = structure.weights();
         let of_leaves = 4 * (2 * padded(2) + padded(8));
         let above = 2 * padded(8);
-        let needed = |batch: usize, drop_inputs: f64, device: Device| {
-            let settings = Settings {
-                batch,
-                drop_inputs,
-                ..Settings::default()
-            };
-            bytes_needed(&structure, &settings, device)
+        let of = |batch, drop_inputs| Settings {
+            batch,
+            drop_inputs,
+            ..Settings::default()
         };
+        let needed = |settings, device| bytes_needed(&structure, &settings, device);
         let whole = 5 * weights + 16 * (4 + of_leaves + above);
-        assert_eq!(needed(16, 0.0, Device::Cpu), 4 * whole);
+        assert_eq!(needed(of(16, 0.0), Device::Cpu), 4 * whole);
         let holes = 5 * weights + 16 * (4 + of_leaves / 2 + above);
-        assert_eq!(needed(16, 0.5, Device::Cpu), 4 * holes);
-        assert_eq!(needed(16, 0.5, Device::Cuda(0)), 4 * 5 * weights);
-        assert_eq!(needed(usize::MAX, 0.0, Device::Cpu), usize::MAX);
+        assert_eq!(needed(of(16, 0.5), Device::Cpu), 4 * holes);
+        assert_eq!(needed(of(16, 0.5), Device::Cuda(0)), 4 * 5 * weights);
+        assert_eq!(needed(of(usize::MAX, 0.0), Device::Cpu), usize::MAX);
     }
 
     #[test]
