@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import sumout
-from sumout import Model, TMMClassifier, TMMDensity, TMMImputer, _engine
+from sumout import Model, TMMClassifier, TMMDensity, TMMImputer, TMMRegressor, _engine
 
 X = np.random.RandomState(0).normal(size=(30, 3))
 y = np.arange(30) % 2
@@ -155,9 +155,19 @@ def test_a_gpu_computes_the_same_or_the_error_tells_why_not():
         np.testing.assert_allclose(scores, scores_on("cpu"), rtol=1e-2)
 
 
-def test_a_model_that_no_memory_holds():
+@pytest.mark.parametrize("kind", [TMMClassifier, TMMDensity, TMMImputer, TMMRegressor])
+def test_a_model_that_no_memory_holds(kind):
     words = "expected a model that fits into memory, got one of"
-    fails(MemoryError, words, TMMClassifier(channels=10_000_000, steps=5).fit, X, y)
+    huge = kind(components=200_000, channels=200_000, steps=5)
+    fails(MemoryError, words, huge.fit, X, y)
+
+
+@pytest.mark.parametrize("kind", [TMMClassifier, TMMDensity])
+def test_a_row_that_no_memory_holds(kind):
+    words = "expected a model that fits into memory, got one of"
+    wide = np.random.default_rng(0).standard_normal((20, 4_000))
+    huge = kind(components=1_000, channels=20_000, steps=5)
+    fails(MemoryError, words, huge.fit, wide, np.arange(20) % 2)
 
 
 def test_training_that_diverges():

@@ -12,27 +12,27 @@ use std::hint::black_box;
 /// Numbers of 32 bits that training holds for each weight: the weight twice, its gradient, and the rule's two memories.
 const NUMBERS_PER_WEIGHT: usize = 5;
 
+/// The same for each class of a row: its score twice as long, its probability, a derivative and a bound.
+const NUMBERS_PER_CLASS: usize = 5;
+
 /// An error if the memory for training a model of this structure is not there. It says what would fit.
 pub fn check_memory(structure: &Structure, settings: &Settings, device: Device) -> Result<()> {
-    check_all([structure], settings, device)
+    check_all(&[structure], settings, device)
 }
 
 /// The same for a model whose trees are those of all these structures.
-pub(crate) fn check_all<'a>(
-    structures: impl IntoIterator<Item = &'a Structure>,
+pub(crate) fn check_all(
+    structures: &[&Structure],
     settings: &Settings,
     device: Device,
 ) -> Result<()> {
-    let (mut bytes, mut weights) = (0_usize, 0);
-    for structure in structures {
-        bytes = bytes.saturating_add(bytes_needed(structure, settings, device));
-        weights += structure.weights();
-    }
+    let weights = structures.iter().map(|structure| structure.weights()).sum();
+    let bytes = bytes_needed(structures, weights, settings, device);
     let limit = available().unwrap_or(usize::MAX);
     if bytes <= limit && is_free(bytes) {
         return Ok(());
     }
-    let free = most_free(bytes).min(limit);
+    let free = most_free(bytes.min(limit));
     let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
     Err(Error::Memory {
         weights,
@@ -81,15 +81,23 @@ fn most_free(asked: usize) -> usize {
 }
 
 /// About as many bytes as training needs.
-fn bytes_needed(structure: &Structure, settings: &Settings, device: Device) -> usize {
+fn bytes_needed(
+    structures: &[&Structure],
+    weights: usize,
+    settings: &Settings,
+    device: Device,
+) -> usize {
     let passes = 1 + usize::from(settings.target.is_some()); // rows with the target, and without it
     let rows = match device {
         Device::Cpu => passes.saturating_mul(settings.batch),
         Device::Cuda(_) => 0, // they are on the card
     };
-    let of_trees = structure.trees.iter().map(|tree| per_row(tree, settings));
-    let per_row = of_trees.fold(structure.width(), usize::saturating_add);
-    let of_weights = structure.weights().saturating_mul(NUMBERS_PER_WEIGHT);
+    let first = structures[0];
+    let of_ends = first.width() + NUMBERS_PER_CLASS * first.classes;
+    let trees = structures.iter().flat_map(|structure| &structure.trees);
+    let of_trees = trees.map(|tree| per_row(tree, settings));
+    let per_row = of_trees.fold(of_ends, usize::saturating_add);
+    let of_weights = weights.saturating_mul(NUMBERS_PER_WEIGHT);
     of_weights
         .saturating_add(per_row.saturating_mul(rows))
         .saturating_mul(size_of::<f32>())
@@ -127,16 +135,16 @@ mod tests {
         let structure = table.channels([8]).classes(2).build().unwrap();
         let weights = structure.weights();
         let of_leaves = 4 * (2 * padded(2) + padded(8));
-        let above = 2 * padded(8);
+        let others = 4 + 2 * padded(8) + 5 * 2; // columns, the node above the leaves, classes
         let of = |batch, drop_inputs| Settings {
             batch,
             drop_inputs,
             ..Settings::default()
         };
-        let needed = |settings, device| bytes_needed(&structure, &settings, device);
-        let whole = 5 * weights + 16 * (4 + of_leaves + above);
+        let needed = |settings, device| bytes_needed(&[&structure], weights, &settings, device);
+        let whole = 5 * weights + 16 * (of_leaves + others);
         assert_eq!(needed(of(16, 0.0), Device::Cpu), 4 * whole);
-        let holes = 5 * weights + 16 * (4 + of_leaves / 2 + above);
+        let holes = 5 * weights + 16 * (of_leaves / 2 + others);
         assert_eq!(needed(of(16, 0.5), Device::Cpu), 4 * holes);
         assert_eq!(needed(of(16, 0.5), Device::Cuda(0)), 4 * 5 * weights);
         assert_eq!(needed(of(usize::MAX, 0.0), Device::Cpu), usize::MAX);
@@ -155,7 +163,8 @@ mod tests {
         let start =
             format!("expected a model that fits into memory, got one of {weights} weights,");
         assert!(words.starts_with(&start), "{words}");
-        let words = check_all([&structure; 3], &settings, Device::Cpu);
+        assert!(!words.contains(" 0.0 GiB are free"), "{words}");
+        let words = check_all(&[&structure; 3], &settings, Device::Cpu);
         let words = words.unwrap_err().to_string();
         assert!(
             words.contains(&format!(" {} weights,", 3 * weights)),

@@ -179,8 +179,8 @@ impl<'a> Fitting<'a> {
         if self.trainer.is_some() || self.is_done() {
             return Ok(());
         }
-        if let (0, Some(settings)) = (self.steps_done, self.together()) {
-            check_all(self.structures(), &settings, self.start.device)?; // rather now than when all trees are trained
+        if self.steps_done == 0 {
+            self.check_memory()?; // rather now than when some trees are trained
         }
         let are_trials_done = |search: &Search<'_>| search.next().is_none();
         if self.search.as_ref().is_some_and(are_trials_done) {
@@ -188,6 +188,16 @@ impl<'a> Fitting<'a> {
         }
         self.trainer = Some(self.next_trainer()?);
         Ok(())
+    }
+
+    /// An error if a tree does not fit into memory, or all of them where they are trained on together.
+    fn check_memory(&self) -> Result<()> {
+        let all: Vec<_> = self.structures().collect();
+        if let Some(settings) = self.together() {
+            return check_all(&all, &settings, self.start.device);
+        }
+        let check = |tree| check_memory(tree, self.settings(), self.start.device);
+        all.into_iter().try_for_each(check)
     }
 
     /// What computes a part: factors, which a fit on the processor has chosen, stay there.
