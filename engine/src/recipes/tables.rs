@@ -321,18 +321,35 @@ pub fn settings(kinds: &[Kind], values: &[f32]) -> Settings {
 
 /// Fewer and larger steps for tables with more columns than a third of their rows: where so much can be learned by heart,
 /// long training does so (`docs/benchmarks.md`, search 12).
+///
+/// Very wide tables get broad leaves too, and weights that start far from each other (search 14): many columns together
+/// are sure of a class, however little each of them says.
 pub(crate) fn wide(usual: Settings, rows: usize, width: usize) -> Settings {
     const LEAST: usize = 100;
     const FAST: f64 = 0.05;
+    const BROAD: f32 = 0.5;
     let steps = (usual.steps * rows).div_ceil(3 * width.max(1));
     let steps = steps.max(LEAST).min(usual.steps);
     let faster = (usual.rate * usual.steps as f64 / steps as f64).min(FAST);
+    let (mut spread, mut leaves) = (usual.spread, usual.leaves);
+    if is_very_wide(rows, width) {
+        (spread, leaves.floor) = (1.0, BROAD);
+    }
     Settings {
         steps,
         rate: usual.rate.max(faster),
+        spread,
+        leaves,
         validate_every: steps / 10,
         ..usual
     }
+}
+
+/// Whether a table has many columns, and more than half as many as rows. Such a table with classes does without clusters:
+/// of so many columns, trees and clusters say so different things that one of them alone decides.
+pub(crate) fn is_very_wide(rows: usize, width: usize) -> bool {
+    const MOST: usize = 128;
+    width > MOST && rows < 2 * width
 }
 
 /// Settings for tables whose classes follow from the columns almost without noise, such as positions of chess: sharper
@@ -514,6 +531,16 @@ mod tests {
             ..usual()
         };
         assert_eq!(wide(short, 100, 2_000).steps, 30);
+    }
+
+    #[test]
+    fn very_wide_tables_have_broad_leaves() {
+        let usual = settings(&[Kind::Gaussian], &[0.0; 300]);
+        let floor = |rows, width| wide(usual.clone(), rows, width).leaves.floor;
+        let floors = [(300, 128), (300, 150), (300, 151)].map(|(rows, width)| floor(rows, width));
+        assert_eq!(floors, [FLOOR, FLOOR, 0.5]);
+        assert_eq!(wide(usual.clone(), 300, 151).spread, 1.0);
+        assert!(!is_very_wide(100, 128) && is_very_wide(100, 129));
     }
 
     #[test]

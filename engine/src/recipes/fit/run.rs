@@ -178,7 +178,8 @@ impl Fit {
             finish: Finish::Trees,
         });
         let clusters = tables::clusters(kinds, &data.values);
-        let clusters = clusters.filter(|_| !self.without_clusters);
+        let is_very_wide = tables::is_very_wide(data.len(), kinds.len());
+        let clusters = clusters.filter(|_| !self.without_clusters && !is_very_wide);
         let smooth = Candidate {
             preset: smooth,
             finish: Finish::with(clusters),
