@@ -165,7 +165,7 @@ def test_a_model_that_no_memory_holds(kind):
 @pytest.mark.parametrize("kind", [TMMClassifier, TMMDensity])
 def test_a_row_that_no_memory_holds(kind):
     words = "expected a model that fits into memory, got one of"
-    wide = np.random.default_rng(0).standard_normal((20, 4_000))
+    wide = np.random.default_rng(0).standard_normal((20, 800))
     huge = kind(components=1_000, channels=20_000, steps=5)
     fails(MemoryError, words, huge.fit, wide, np.arange(20) % 2)
 
