@@ -92,8 +92,8 @@ fn bytes_needed(
         Device::Cpu => passes.saturating_mul(settings.batch),
         Device::Cuda(_) => 0, // they are on the card
     };
-    let first = structures[0];
-    let of_ends = first.width() + NUMBERS_PER_CLASS * first.classes;
+    let ends = |model: &&Structure| model.width() + NUMBERS_PER_CLASS * model.classes;
+    let of_ends = structures.first().map_or(0, ends); // the trees share columns and classes
     let trees = structures.iter().flat_map(|structure| &structure.trees);
     let of_trees = trees.map(|tree| per_row(tree, settings));
     let per_row = of_trees.fold(of_ends, usize::saturating_add);
@@ -148,6 +148,7 @@ mod tests {
         assert_eq!(needed(of(16, 0.5), Device::Cpu), 4 * holes);
         assert_eq!(needed(of(16, 0.5), Device::Cuda(0)), 4 * 5 * weights);
         assert_eq!(needed(of(usize::MAX, 0.0), Device::Cpu), usize::MAX);
+        check_all(&[], &of(16, 0.0), Device::Cpu).unwrap(); // a fit that lost its model has no tree
     }
 
     #[test]
