@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use sumout::model::ColumnRange;
 use sumout::random::{Purpose, Stream};
+use sumout::recipes::images::ImageShape;
 use sumout::recipes::{Fit, Fitting};
 use sumout::training::{Checkpoint, Data};
 use sumout::{Error, Kind, Model, Predictor, Rows};
@@ -69,10 +70,12 @@ fn samples_and_imputations_can_occur() {
     let mut predictor = Predictor::new(model(&values)).unwrap();
     let rows = Rows::new(&values, 5).unwrap();
     let imputed = predictor.impute_mean(rows, None).unwrap();
+    let mut medians = predictor.impute_quantiles(rows, &[0.5], None).unwrap();
     let answers = [
         imputed.mean,
         predictor.impute_mode(rows, None).unwrap(),
         predictor.sample_given(rows, None, 1).unwrap(),
+        medians.remove(0),
         predictor.sample(2000, None, 1).unwrap().rows,
     ];
     for answer in &answers {
@@ -87,10 +90,36 @@ fn samples_and_imputations_can_occur() {
             );
         }
     }
-    for answer in &answers[..3] {
+    for answer in &answers[..4] {
         let kept = answer.as_slice().iter().zip(&values);
         assert!(kept.into_iter().all(|(ours, x)| x.is_nan() || ours == x));
     }
+}
+
+/// A column of whole numbers without bounds: all that is a number of the data is whole, and the mean need not be.
+#[test]
+fn whole_numbers_need_no_bounds() {
+    let whole = ColumnRange {
+        whole: true,
+        ..ColumnRange::default()
+    };
+    let values: Vec<f32> = (0..200).map(|i| (i * i % 23) as f32).collect();
+    let rows = Rows::new(&values, 1).unwrap();
+    let fit = Fit::new().ranges(&[whole]).steps(20).trees(1);
+    let mut predictor = Predictor::new(fit.run(rows, &[]).unwrap()).unwrap();
+    let hole = Rows::new(&[HOLE], 1).unwrap();
+    let quantiles = predictor.impute_quantiles(hole, &[0.3, 0.5], None).unwrap();
+    assert!(
+        quantiles.iter().all(|x| x.as_slice()[0].fract() == 0.0),
+        "{quantiles:?}"
+    );
+    let mixtures = predictor.mixtures(hole, 0, None).unwrap();
+    let (mixture, stream) = (
+        mixtures.row(0),
+        &mut Stream::new(1, Purpose::Sampling, 0, 0),
+    );
+    assert!((0..9).all(|_| mixture.sample(stream).fract() == 0.0));
+    assert!(mixture.mean().fract() != 0.0 && (mixture.cdf(1e3) - 1.0).abs() < 1e-9);
 }
 
 /// The density between the bounds, summed, and the share of samples that were clipped to a bound are all there is. The
@@ -213,4 +242,16 @@ fn what_cannot_occur_is_refused() {
     );
     let few = fit().ranges(&ranges()[..2]);
     assert!(few.run(Rows::new(&values, 5).unwrap(), &[]).is_err());
+    let shape = ImageShape {
+        height: 1,
+        width: 5,
+        channels: 1,
+    };
+    let images = fit()
+        .images(shape)
+        .start(Data::new(Rows::new(&values, 5).unwrap(), &[]));
+    let refused = images.map(drop).unwrap_err().to_string();
+    let expected =
+        "bounds and whole numbers: expected the columns of a table, got images or sequences";
+    assert_eq!(refused, expected);
 }

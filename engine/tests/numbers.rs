@@ -4,11 +4,12 @@ mod random_models;
 mod worlds;
 
 use random_models::Draw;
+use sumout::model::Scaling;
 use sumout::queries::{How, Mixture};
 use sumout::random::{Purpose, Stream};
-use sumout::recipes::Fit;
+use sumout::recipes::{Fit, Preset};
 use sumout::structure::{Kind, Structure};
-use sumout::{Model, Predictor, Rows};
+use sumout::{Model, Predictor, Rows, Settings};
 use worlds::{Worlds, tiny, with_holes};
 
 /// A grid that is finer than the narrowest component and wider than all of them.
@@ -181,6 +182,23 @@ fn a_column_is_learned_to_be_predicted() {
     assert!(error < 0.27, "{error}"); // the noise has 0.13, and one in ten x is missing
     assert!((0.84..0.97).contains(&(inside as f64 / 300.0)), "{inside}");
     assert!(quiet < 0.5, "{quiet}");
+}
+
+#[test]
+fn a_preset_has_no_target() {
+    let rows = Rows::new(&[0.5, 1.0], 2).unwrap();
+    let structure = Structure::table(&[Kind::Gaussian; 2]).components(2);
+    let preset = Preset {
+        structure: structure.channels([2]).build().unwrap(),
+        settings: Settings::default(),
+        scaling: Scaling::default(),
+    };
+    let fitted = Fit::new().preset(preset).target(1).run(rows, &[]);
+    let words = fitted.map(drop).unwrap_err().to_string();
+    assert_eq!(
+        words,
+        "target: expected a column of a table, got a preset or images"
+    );
 }
 
 #[test]

@@ -178,8 +178,7 @@ class TMM(Parameters):
         about = {"classes": class_names, **columns.about()}
         about.setdefault("training", {})["data"] = data.digest()
         plan = self._given("components", "channels", "trees")
-        names = getattr(self, "feature_names_in_", np.empty(0)).tolist()
-        ranges = ranges_of(self.bounds, self.whole, names, columns.counts)
+        ranges = self._ranges()
         if ranges is not None:
             plan["ranges"] = ranges
         plan |= self._given("sequence_length")
@@ -232,6 +231,11 @@ class TMM(Parameters):
     def _model_columns(self) -> Columns:
         """The columns of the model."""
         return self._columns
+
+    def _ranges(self, target: str | None = None) -> list[dict] | None:
+        """What the numbers of the columns of the model can be."""
+        names = getattr(self, "feature_names_in_", np.empty(0)).tolist()
+        return ranges_of(self.bounds, self.whole, names, self._columns.counts, target)
 
     def _features(self, codes: np.ndarray) -> np.ndarray:
         """The columns of `X` in rows of the model."""

@@ -101,8 +101,9 @@ class TMMRegressor(RegressorMixin, TMM):
         """
         with self._all_or_nothing():
             self._check_parameters()
-            if self.image_shape is not None:
-                raise ValueError(f"image_shape: expected None, got {self.image_shape!r}")
+            for name in ("image_shape", "sequence_length"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: expected None, got {getattr(self, name)!r}")
             if y is None:
                 raise ValueError("TMMRegressor requires y to be passed, but the target y is None.")
             values = self._learn_columns(X)
@@ -126,6 +127,9 @@ class TMMRegressor(RegressorMixin, TMM):
             name += "_"
         names = [*names, name] if names else []
         return Columns([*self._columns.categories, None], names, self._columns.dates)
+
+    def _ranges(self, target: str | None = None) -> list[dict] | None:
+        return super()._ranges(self._target_name)
 
     def _joined(self, rows: np.ndarray, y: Any) -> np.ndarray:
         """Rows of the model: those of X with the target at its place."""

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import sumout
-from sumout import TMMDensity, TMMImputer
+from sumout import TMMDensity, TMMImputer, TMMRegressor
 
 QUICK = {"steps": 40, "random_state": 0}
 
@@ -36,7 +36,7 @@ def test_what_comes_out_lies_inside(as_array, tmp_path):
     if as_array:
         frame, bounds, whole = frame.to_numpy(), {0: (0, 100), 1: (0, None), 2: (0, None)}, [-1]
     model = TMMDensity(bounds=bounds, whole=whole, **QUICK).fit(frame)
-    for how in ("mean", "mode", "sample"):
+    for how in ("mean", "median", "mode", "sample"):
         check(model.impute(frame, how=how))
     check(model.sample(500, random_state=0))
     model.save(tmp_path / "rooms.sumout")
@@ -45,6 +45,33 @@ def test_what_comes_out_lies_inside(as_array, tmp_path):
     with pytest.raises(ValueError, match="column index 1: expected numbers from 0 or NaN"):
         row = np.array([[50.0, -1.0, 1.0]])
         model.score_samples(row if as_array else pd.DataFrame(row, columns=frame.columns))
+
+
+def test_a_regressor_counts_the_columns_of_its_rows():
+    frame = rooms().dropna()
+    rows, price = frame[["share", "beds"]], frame["price"]
+    for X, y, target, whole in [
+        (rows, price, "price", ["beds"]),
+        (rows.to_numpy(), price.to_numpy(), "y", np.array([False, True])),
+        (rows.to_numpy(), price.to_numpy(), "y", [-1]),
+    ]:
+        bounds = {target: (0, None)}
+        model = TMMRegressor(bounds=bounds, whole=whole, **QUICK).fit(X, y)
+        assert (model.predict_quantiles(X, [0.001]) >= 0).all()
+        holed = np.array([[50.0, np.nan]])
+        holed = pd.DataFrame(holed, columns=X.columns) if X is rows else holed
+        beds = np.asarray(model.impute(holed, how="median"))[0, 1]
+        assert beds % 1 == 0
+    with pytest.raises(ValueError, match="bounds: expected names or numbers of columns"):
+        TMMRegressor(bounds={2: (0, None)}, **QUICK).fit(rows, price)
+
+
+def test_sequences_have_no_bounds():
+    waves = np.random.RandomState(0).normal(size=(60, 12))
+    with pytest.raises(ValueError, match="bounds and whole numbers: expected the columns of a tab"):
+        TMMDensity(sequence_length=12, whole=[3], **QUICK).fit(waves)
+    with pytest.raises(ValueError, match="sequence_length: expected None, got 12"):
+        TMMRegressor(sequence_length=12, **QUICK).fit(waves, waves[:, 0])
 
 
 def test_a_density_of_positive_numbers_is_one():

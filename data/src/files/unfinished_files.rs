@@ -54,7 +54,10 @@ impl ScratchFolder {
         let path = std::env::temp_dir().join(format!("sumout-{}-{nanos}", std::process::id()));
         begun(&path);
         let made = Self(path);
-        fs::create_dir(&made.0)?;
+        let mut folder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700); // rows of the user may lie in it
+        folder.create(&made.0)?;
         Ok(made)
     }
 
@@ -81,6 +84,12 @@ mod tests {
         let path = scratch.path().to_owned();
         fs::write(path.join("file"), "x").unwrap();
         assert!(path.is_dir());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = path.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o77, 0, "others can read it");
+        }
         drop(scratch);
         assert!(!path.exists());
         assert!(!UNFINISHED.lock().unwrap().contains(&path));

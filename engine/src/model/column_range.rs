@@ -184,10 +184,21 @@ impl ColumnRange {
         let margin = match self {
             _ if !self.is_bounded() => 0.0,
             _ if self.whole => 0.5,
-            _ if smallest.is_finite() => (0.5 * smallest).max(f32::MIN_POSITIVE),
+            _ if smallest.is_finite() => (0.5 * smallest).max(self.least_margin()),
             _ => 1.0,
         };
         Self { margin, ..*self }
+    }
+
+    /// Smaller margins would vanish beside the bounds, whose logarithms would then be infinite.
+    fn least_margin(&self) -> f32 {
+        const SEEN: f32 = 4.0 * f64::EPSILON as f32;
+        let largest = |most: f32, end: f32| most.max(end.abs());
+        let largest = [self.low, self.high]
+            .into_iter()
+            .flatten()
+            .fold(0.0, largest);
+        (SEEN * largest).max(f32::MIN_POSITIVE)
     }
 
     /// Says what is wrong with bounds.
@@ -320,6 +331,31 @@ mod tests {
         let wide = lower.moments(0.0, 1e3);
         assert!(wide.mean.is_finite() && wide.variance.is_finite());
         assert_eq!(lower.tidy(wide.mean), f32::MAX);
+    }
+
+    /// However close numbers are to one bound, the other one can occur too.
+    #[test]
+    fn bounds_can_occur() {
+        for (low, high, near) in [
+            (0.0, 1.0, 1e-20),
+            (0.0, 100.0, 5.6e-17),
+            (-1e30, 0.0, -1e-38),
+            (3.0, 7.0, 3.000_000_2),
+        ] {
+            let both = ColumnRange {
+                low: Some(low),
+                high: Some(high),
+                ..ColumnRange::default()
+            };
+            let range = with_margins(&[both], &[near, low, high])[0];
+            for x in [low, near, high] {
+                let w = range.to_model(x);
+                assert!(
+                    w.is_finite() && range.log_slope(x).is_finite(),
+                    "{range:?} {x}: {w}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -80,7 +80,8 @@ impl Predictor {
         let scaling = &self.model.scaling;
         let moments = |normal: &Normal| scaling.moments(column, normal.mean, normal.sigma);
         let shared = normals.iter().filter(|_| !has_factors);
-        let bend = scaling.is_bent(column).then(|| Bend {
+        let is_plain = !scaling.is_bent(column) && !scaling.range_of(column).whole;
+        let bend = (!is_plain).then(|| Bend {
             scaling: Arc::new(scaling.clone()),
             column,
             moments: shared.map(moments).collect(),

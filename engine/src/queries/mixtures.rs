@@ -38,7 +38,7 @@ pub struct Mixtures {
     pub(super) weights: Matrix<f64>, // (n, normals); rows sum to one, or are zero where what is observed is impossible
 }
 
-/// A column with bounds or a curve: w of its numbers is normal ([`Scaling`](crate::model::Scaling)).
+/// A column with bounds, a curve or whole numbers: w of its numbers is normal ([`Scaling`](crate::model::Scaling)).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bend {
     pub(super) scaling: Arc<Scaling>,

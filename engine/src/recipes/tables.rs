@@ -320,7 +320,7 @@ pub fn settings(kinds: &[Kind], values: &[f32]) -> Settings {
 }
 
 /// Fewer and larger steps for tables with more columns than a third of their rows: where so much can be learned by heart,
-/// long training does so (`docs/benchmarks.md`, search 12).
+/// long training does so (`docs/lab-notes/tables.md`, search 12).
 ///
 /// Very wide tables get broad leaves too, and weights that start far from each other (search 14): many columns together
 /// are sure of a class, however little each of them says.
@@ -374,7 +374,8 @@ pub(crate) fn sharp(smooth: &Settings, rows: usize) -> Option<Settings> {
 
 /// Settings for tables of 10,000 to 100,000 rows: few steps at a high rate, between smooth and sharp, without a trial.
 ///
-/// As boosting's time does, the steps grow with rows and classes. How it was chosen: `docs/benchmarks.md`, search 7.
+/// As boosting's time does, the steps grow with rows and classes. How it was chosen:
+/// `docs/lab-notes/tables.md`, search 7.
 pub(crate) fn quick(smooth: &Settings, rows: usize, classes: usize) -> Option<Settings> {
     if !(LARGE..MANY).contains(&rows) {
         return None;

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::model::column_range::with_margins;
 use crate::model::{ColumnRange, Curve, Scaling};
 use crate::recipes::fit::options::Fit;
+use crate::recipes::presets::Preset;
 use crate::recipes::tables::ColumnPlan;
 use crate::structure::{Kind, Structure};
 use crate::training::data::Data;
@@ -28,6 +29,11 @@ impl Fit {
             .all(|range| *range == ColumnRange::default())
         {
             return Ok(Vec::new());
+        }
+        let is_framed = |preset: &Preset| preset.structure.frame.is_some();
+        if self.image.is_some() || self.preset.as_ref().is_some_and(is_framed) {
+            let (what, expected) = ("bounds and whole numbers", "the columns of a table");
+            return Err(Error::shape(what, expected, "images or sequences"));
         }
         if self.ranges.len() != data.rows()?.width() {
             let expected = data.rows()?.width();

@@ -67,6 +67,12 @@ impl Fit {
         let (kinds, classes) = (self.kinds_of(data.rows()?), self.classes_of(&data));
         if self.image.is_none() && self.preset.is_none() {
             check_kinds(&kinds, data.rows()?)?;
+        } else if self.target.is_some() {
+            return Err(Error::shape(
+                "target",
+                "a column of a table",
+                "a preset or images",
+            ));
         }
         let bends = self.bends(&data, &kinds, classes)?;
         let data = data.bent(&bends)?;
