@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sumout import labels
 from sumout.estimator import TMM, checked_count, given_rows
-from sumout.names import name_of, plain, values_of
+from sumout.names import classes_of, name_of, plain
 from sumout.parameters import random_seed, with_shared_entries
 from sumout.training_set import checked_weights
 
@@ -191,7 +191,7 @@ class TMMClassifier(ClassifierMixin, TMM):
 
     def _open(self, model: Any) -> TMMClassifier:
         names = json.loads(model.about)["classes"] or [str(k) for k in range(model.classes)]
-        self.classes_ = values_of(names)
+        self.classes_ = classes_of(names)
         return super()._open(model)
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -305,14 +305,14 @@ class TMMClassifier(ClassifierMixin, TMM):
         check_is_fitted(self, "model_")
         random = check_random_state(random_state)
         n = checked_count(n, self.n_features_in_)
-        index, seed = self._class_index(y), random_seed(random)
+        index = self._class_index(y)
         if given is None:
-            rows, classes = self.model_.sample(n, index, seed, self._threads())
+            rows, classes = self.model_.sample(n, index, random_seed(random), self._threads())
             return self._columns.decode(rows), self.classes_[classes]
         rows = given_rows(self._rows(given), n)
         classes = np.full(n, index) if index is not None else self._sample_classes(rows, random)
         for k in np.unique(classes):
-            of_class = np.ascontiguousarray(rows[classes == k])
+            of_class, seed = np.ascontiguousarray(rows[classes == k]), random_seed(random)
             rows[classes == k] = self.model_.impute_sample(of_class, int(k), seed, self._threads())
         values = self._columns.restore(self._columns.decode(rows), self._flat(given))
         return values, self.classes_[classes]

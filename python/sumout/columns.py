@@ -16,18 +16,34 @@ import numpy as np
 
 from sumout.dates import (
     are_dates,
+    are_objects,
+    are_texts,
     are_texts_of_dates,
+    as_given,
     date_of_days,
     date_of_days_like,
     days_of_series,
     days_of_texts,
     days_of_value,
+    first_date,
+    in_utc,
     is_date,
+    may_be_objects,
     style_of_days,
     text_of_days,
 )
-from sumout.names import categories_of, column_name, is_hole, name_of
+from sumout.names import (
+    categories_of,
+    category_codes,
+    column_name,
+    distinct,
+    expected_categories,
+    is_hole,
+    name_of,
+)
 from sumout.notices import warn
+
+TEXT = "UT"  # kinds of arrays of text
 
 
 @dataclass
@@ -120,8 +136,7 @@ class Columns:
         return days_of_texts(cells) if self.is_text_of_dates(cells) else as_floats(cells)
 
     def is_text_of_dates(self, cells: Any) -> bool:
-        is_text = isinstance(cells, nw.Series) and cells.dtype == nw.String
-        return is_text and cells.name in self.dates
+        return isinstance(cells, nw.Series) and cells.name in self.dates and are_texts(cells)
 
     def encode(self, X: Any, unseen: str) -> np.ndarray:
         """(n, width) float32. `unseen` says what a category that fitting did not know is."""
@@ -174,30 +189,39 @@ class Columns:
         for j, known in enumerate(self.categories):
             if known is not None and len(known) == 0:
                 continue  # nothing was observed in fitting
-            cells = frame.get_column(frame.columns[j])
+            cells = cells_of(X, frame, j)
             style = self.dates.get(cells.name)
             numbers = np.floor(filled[:, j]) if style == "day" else filled[:, j]
             style = style if self.is_text_of_dates(cells) else None
             values, holes = filled_values(cells, numbers, known, style)
             if holes:
-                dtype = filled_dtype(cells, known) if style is None else cells.dtype
+                dtype = filled_dtype(cells, known, style)
                 column = nw.new_series(cells.name, values, dtype, backend=frame.implementation)
+                if are_dates(cells):
+                    column = as_given(column, frame.get_column(frame.columns[j]))
                 frame = frame.with_columns(column)
         return frame.to_native()
 
     def fill_array(self, X: np.ndarray, filled: np.ndarray) -> np.ndarray:
+        is_text = X.dtype.kind in TEXT
+        if is_text:
+            X = np.stack([cells_of(X, None, j) for j in range(X.shape[1])], axis=1)
+            X[:, self.numeric()] = X[:, self.numeric()].astype(np.float64)
         if X.dtype == object and self.plain:
             X = X.astype(np.float64)
         out = X.astype(np.float64) if X.dtype.kind in "iub" else X.copy()
         for j, known in enumerate(self.categories):
             if known is not None and len(known) == 0:
                 continue  # nothing was observed in fitting
-            if X.dtype == object:
+            if X.dtype.kind in "OS":
                 holes = np.array([is_hole(value) for value in X[:, j]])
             else:
                 holes = np.isnan(X[:, j])
-            codes = filled[holes, j]
-            out[holes, j] = codes if known is None else known[codes.astype(int)]
+            values = filled[holes, j]
+            if known is not None:
+                values = known[values.astype(int)]
+                values = list(map(name_of, values)) if is_text else values
+            out[holes, j] = values
         return out
 
     def restore(self, rows: np.ndarray, given: Any) -> np.ndarray:
@@ -243,7 +267,7 @@ def categorical_mask(frame: nw.DataFrame | None, width: int, features: Any) -> n
 
 def is_categorical(cells: nw.Series) -> bool:
     """Whether a column can only be categories. Objects may be numbers or dates, if all are."""
-    if cells.dtype == nw.Object:
+    if are_objects(cells):
         values = [value for value in cells.to_list() if not is_hole(value)]
         return not values or not (all(map(is_number, values)) or all(map(is_date, values)))
     return cells.dtype in (nw.Categorical, nw.Enum, nw.String, nw.Boolean)
@@ -255,7 +279,7 @@ def date_styles(frame: nw.DataFrame, numbers: list[int]) -> dict[str, str]:
     for cells in (cells_of(None, frame, j) for j in numbers):
         first = first_date(cells)
         is_span = cells.dtype == nw.Duration or isinstance(first, (timedelta, np.timedelta64))
-        if cells.dtype == nw.String:
+        if are_texts(cells):
             styles[cells.name] = style_of_days(days_of_texts(cells))
         elif (are_dates(cells) or first is not None) and not is_span:
             styles[cells.name] = style_of_days(as_floats(cells))
@@ -286,22 +310,13 @@ def as_frame(X: Any) -> nw.DataFrame | None:
 
 
 def cells_of(X: Any, frame: nw.DataFrame | None, j: int) -> Any:
-    return X[:, j] if frame is None else frame.get_column(frame.columns[j])
-
-
-def as_list(cells: Any) -> list:
-    return cells.to_list() if isinstance(cells, nw.Series) else cells.tolist()
-
-
-def as_hashable_list(cells: Any) -> list:
-    """Raises if a cell is a list, for example, which cannot be a category."""
-    values = as_list(cells)
-    try:
-        set(values)
-    except TypeError as error:
-        place = f"column {cells.name!r}" if isinstance(cells, nw.Series) else "a column"
-        raise TypeError(f"{place}: expected numbers, dates or categories: {error}") from None
-    return values
+    if frame is not None:
+        return in_utc(frame.get_column(frame.columns[j]))
+    cells = X[:, j]
+    if cells.dtype.kind in TEXT:
+        cells = cells.astype(object)
+        cells[cells == "nan"] = np.nan  # what NumPy makes of NaN in a list with text
+    return cells
 
 
 def as_floats(cells: Any) -> np.ndarray:
@@ -311,7 +326,7 @@ def as_floats(cells: Any) -> np.ndarray:
     if are_dates(cells):
         return days_of_series(cells)
     try:
-        if cells.dtype == nw.Object:
+        if may_be_objects(cells):
             return np.array([as_float(value) for value in cells.to_list()])
         return cells.cast(nw.Float64).fill_null(float("nan")).to_numpy()
     except Exception as error:  # every library of frames has its own
@@ -326,57 +341,6 @@ def as_float(value: Any) -> float:
     if is_hole(value):
         return np.nan
     return days_of_value(value) if is_date(value) else float(value)
-
-
-def declared_categories(cells: Any) -> list:
-    """The categories that the type of a column declares, whether they occur or not.
-
-    A Categorical of polars declares none: it lists the words of other columns too.
-    """
-    if not isinstance(cells, nw.Series):
-        return []
-    is_pandas = cells.dtype == nw.Categorical and cells.implementation.is_pandas_like()
-    if is_pandas or cells.dtype == nw.Enum:
-        return cells.cat.get_categories().to_list()
-    return []
-
-
-def expected_categories(known: np.ndarray) -> str:
-    """The categories of a column in words, some of them where there are many."""
-    names = [repr(name_of(value)) for value in known[:10].tolist()]
-    if not names:
-        return "a missing value, for training saw no category here"
-    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
-    return f"one of the categories {', '.join(names)}{more}"
-
-
-def distinct(cells: Any) -> np.ndarray:
-    """The categories of a column, sorted; an array of numbers if all are numbers."""
-    values = {value for value in as_hashable_list(cells) if not is_hole(value)}
-    values |= set(declared_categories(cells))
-    if values and values <= {0, 1}:  # booleans too: the other value is possible, seen or not
-        values |= {type(value)(other) for value in values for other in (0, 1)}
-    try:
-        ordered = sorted(values)
-    except TypeError:
-        ordered = sorted(values, key=name_of)  # of different types
-    if ordered and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in ordered):
-        return np.array(ordered)
-    return np.array(ordered, dtype=object)
-
-
-def category_codes(cells: Any, known: np.ndarray) -> list[float]:
-    """The index of every cell among the known categories, NaN where it is not one of them."""
-    index_of = {name_of(value): float(index) for index, value in enumerate(known.tolist())}
-    for value in known:
-        if isinstance(value, (bool, np.bool_)):  # 0 and 1 mean False and True
-            index_of[str(int(value))] = index_of[name_of(value)]
-    values = as_hashable_list(cells)
-    codes = {
-        value: np.nan if is_hole(value) else index_of.get(name_of(value), np.nan)
-        for value in set(values)
-    }
-    return [codes[value] for value in values]
 
 
 # Filling the cells of a frame's column.
@@ -408,19 +372,14 @@ def filled_values(
     return values, holes
 
 
-def first_date(cells: nw.Series) -> Any:
-    """The first date in a column of objects."""
-    values = cells.to_list() if cells.dtype == nw.Object else []
-    return next((value for value in values if not is_hole(value) and is_date(value)), None)
-
-
-def filled_dtype(cells: nw.Series, known: np.ndarray | None) -> Any:
+def filled_dtype(cells: nw.Series, known: np.ndarray | None, style: str | None) -> Any:
+    dtype = nw.Object if may_be_objects(cells) else cells.dtype
     if known is None:
-        dates = are_dates(cells) or first_date(cells) is not None
-        return cells.dtype if dates else nw.Float64
+        dates = style is not None or are_dates(cells) or first_date(cells) is not None
+        return dtype if dates else nw.Float64
     if known.dtype == object and cells.dtype.is_numeric():
         return None  # a column of text in which all cells are missing
     are_words = all(isinstance(value, str) for value in known)
     if cells.dtype == nw.String and not are_words and all(map(is_hole, cells.to_list())):
         return None  # a column of booleans, for example, in which all cells are missing
-    return cells.dtype
+    return dtype

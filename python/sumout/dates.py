@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 import numpy as np
+
+from sumout.names import is_hole
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 EPOCH = datetime(1970, 1, 1)
@@ -26,6 +27,21 @@ def is_date(value: Any) -> bool:
 def are_dates(cells: nw.Series) -> bool:
     """Whether the type of a frame's column says that it holds dates, times or spans of time."""
     return cells.dtype in (nw.Date, nw.Datetime, nw.Duration)
+
+
+def in_utc(cells: nw.Series) -> nw.Series:
+    """A column; times of pandas with a zone, whose name narwhals may not read, are those of UTC."""
+    native = cells.to_native()
+    if getattr(getattr(native, "dtype", None), "tz", None) is None:
+        return cells
+    return nw.from_native(native.dt.tz_convert("UTC"), series_only=True)
+
+
+def as_given(cells: nw.Series, given: nw.Series) -> nw.Series:
+    """Dates in the very type of a column of pandas, its zone too."""
+    if not given.implementation.is_pandas_like():
+        return cells
+    return nw.from_native(cells.to_native().astype(given.to_native().dtype), series_only=True)
 
 
 def days_of_series(cells: nw.Series) -> np.ndarray:
@@ -81,9 +97,36 @@ def is_iso_date(text: Any) -> bool:
     return isinstance(text, str) and ISO_DATE.fullmatch(text.strip()) is not None
 
 
+def may_be_objects(cells: nw.Series) -> bool:
+    """Whether the type of a column allows values of any type."""
+    is_pandas = cells.implementation.is_pandas_like()
+    return cells.dtype == nw.Object or (is_pandas and cells.to_native().dtype == object)
+
+
+def are_objects(cells: nw.Series) -> bool:
+    """Whether a column holds objects. narwhals looks at 100 rows, and takes holes for text."""
+    if cells.dtype != nw.String or not may_be_objects(cells):
+        return cells.dtype == nw.Object
+    for rows in (cells.head(100), cells):
+        first = rows.drop_nulls().head(1).to_list()
+        if first:
+            return not isinstance(first[0], str)
+    return False
+
+
+def are_texts(cells: nw.Series) -> bool:
+    return cells.dtype == nw.String and not are_objects(cells)
+
+
+def first_date(cells: nw.Series) -> Any:
+    """The first date in a column of objects."""
+    values = cells.to_list() if are_objects(cells) else []
+    return next((value for value in values if not is_hole(value) and is_date(value)), None)
+
+
 def are_texts_of_dates(cells: nw.Series) -> bool:
     """Whether a column of text holds nothing but ISO dates, as a CSV file gives them."""
-    if cells.dtype != nw.String:
+    if not are_texts(cells):
         return False
     texts = cells.drop_nulls().to_list()
     if not texts or not all(map(is_iso_date, texts)):
@@ -115,8 +158,8 @@ def date_of_days(days: float, like: nw.Series) -> Any:
     moment = EPOCH + timedelta(days=days)
     if like.dtype == nw.Date:
         return moment.date()
-    zone = getattr(like.dtype, "time_zone", None)
-    return moment if zone is None else in_zone(moment, ZoneInfo(zone))
+    has_zone = getattr(like.dtype, "time_zone", None) is not None
+    return in_zone(moment, timezone.utc) if has_zone else moment
 
 
 def date_of_days_like(days: float, value: Any) -> Any:

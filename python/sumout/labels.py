@@ -74,6 +74,8 @@ def equal_to(missing_label: Any, y: np.ndarray, known: np.ndarray) -> np.ndarray
 def encode(y: np.ndarray, known: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The index of every label in `classes`, (n) int64; -1 where it is missing."""
     index_of = {label: index for index, label in enumerate(classes.tolist())}
+    if classes.dtype == bool:  # which may have been words before they were saved
+        index_of |= {str(label): index for label, index in index_of.items()}
     encoded = np.full(len(y), -1, dtype=np.int64)
     for row in np.flatnonzero(known):
         label = plain(y[row])

@@ -296,7 +296,7 @@ def answer(estimator: TMM, name: str, rows: pa.Table) -> pa.Array:
     if name == "probability":
         return pa.array(list(posterior), pa.list_(pa.float64()))
     classes = estimator.classes_
-    kind = pa.int64() if classes.dtype.kind == "i" else pa.string()
+    kind = {"i": pa.int64(), "b": pa.bool_()}.get(classes.dtype.kind, pa.string())
     return pa.array(classes[posterior.argmax(axis=1)].tolist(), kind)
 
 
@@ -363,7 +363,8 @@ class TMMModel(Model, MLWritable, MLReadable):
         if name == "probability":
             return ArrayType(DoubleType())
         if name == "prediction":
-            return LongType() if self.estimator.classes_.dtype.kind == "i" else StringType()
+            kind = self.estimator.classes_.dtype.kind
+            return {"i": LongType(), "b": BooleanType()}.get(kind, StringType())
         features = self.estimator.feature_names_in_.tolist()
         fields = dataset.select(features).schema.fields
         return StructType(

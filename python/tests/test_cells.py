@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from sumout import bounds, dates, files, labels, names
@@ -83,6 +84,10 @@ def test_values_of_names():
     same(names.categories_of(["True", "no"]), np.array(["True", "no"], dtype=object))
     same(names.categories_of(["1", "0"]), np.array([1, 0], dtype=np.int64))
     assert len(names.categories_of([])) == 0
+    same(names.classes_of(["False", "True"]), np.array([False, True]))
+    same(names.classes_of(["True"]), np.array([True]))
+    same(names.classes_of(["True", "no"]), np.array(["True", "no"], dtype=object))
+    same(names.classes_of(["0", "1"]), np.array([0, 1], dtype=np.int64))
 
 
 def test_what_a_hole_is():
@@ -180,6 +185,11 @@ def test_labels_as_indices():
     same(found, np.array([1, -1, 0, 1], dtype=np.int64))
     found = labels.encode(np.array([2.0, NAN, 1.0, 2.0]), known, np.array([1, 2]))
     assert found.tolist() == [1, -1, 0, 1]
+    truth = np.array([False, True])
+    for given in ([True, False], ["True", "False"], [1, 0]):
+        assert labels.encode(np.array(given), known[:1].repeat(2), truth).tolist() == [1, 0]
+    with says("y, row index 0: expected one of the classes [False, True], got 'yes'"):
+        labels.encode(np.array(["yes"]), known[:1], truth)
     with says("y, row index 2: expected one of the classes [1, 2], got 3"):
         labels.encode(np.array([1, 9, 3]), np.array([True, False, True]), np.array([1, 2]))
 
@@ -248,6 +258,40 @@ def test_days_of_series():
     same(dates.days_of_series(days), [2.0, NAN])
 
 
+ZONES = ["America/New_York", "Etc/GMT+5", "UTC+01:00", "UTC-05:30", "UTC"]
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("zone", [*ZONES, timezone(timedelta(seconds=3690))])
+def test_times_of_any_zone(zone, unit):
+    times = pd.Series(pd.to_datetime(["2026-01-31T12:00Z", None])).astype(
+        f"datetime64[{unit}, UTC]"
+    )
+    given = pd.DataFrame({"at": times.dt.tz_convert(zone)})
+    learned = Columns.learn(given, 1, None)
+    assert learned.counts == [0] and learned.dates == {"at": "time"}
+    same(learned.encode(given, "error"), np.array([[NOON], [NAN]], dtype=np.float32))
+    found = learned.fill(given, np.full((2, 1), NOON + 1))["at"]
+    assert found.dtype == given["at"].dtype and found[0] == given["at"][0]
+    assert found[1] == pd.Timestamp("2026-02-01T12:00Z")
+
+
+def test_times_of_zones_in_frames_of_other_kinds():
+    times = [datetime(2026, 1, 31, 12, tzinfo=timezone.utc), None]
+    frames = [
+        pa.table({"at": pa.array(times, pa.timestamp("us", "+01:00"))}),
+        pl.DataFrame({"at": pl.Series(times, dtype=pl.Datetime("ms", "America/New_York"))}),
+        pd.DataFrame({"at": pd.array(times, pd.ArrowDtype(pa.timestamp("s", "Etc/GMT+5")))}),
+    ]
+    for given in frames:
+        learned = Columns.learn(given, 1, None)
+        found = nw.from_native(learned.fill(given, np.full((2, 1), NOON + 1)))
+        assert found.schema == nw.from_native(given).schema
+        assert found["at"].to_list() == [times[0], times[0] + timedelta(days=1)]
+        if isinstance(given, pd.DataFrame):
+            assert found.to_native()["at"].dtype == given["at"].dtype
+
+
 def test_texts_of_days():
     assert dates.style_of_days(np.array([1.0, NAN, -3.0])) == "day"
     assert dates.style_of_days(np.array([1.0, NAN, 2.5])) == "time"
@@ -269,7 +313,7 @@ def test_dates_of_days(monkeypatch):
     assert type(of(NOON, series_of_polars([date(2000, 1, 1)]))) is date
     assert of(NOON, series([datetime(2000, 1, 1)])) == datetime(2026, 1, 31, 12)
     here = of(NOON, series([datetime(2000, 1, 1)]).dt.replace_time_zone("Europe/Athens"))
-    assert (here.hour, here.utcoffset()) == (14, timedelta(hours=2))
+    assert here == datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
     assert like(1.5, timedelta(1)) == like(1.5, np.timedelta64(1, "D")) == timedelta(hours=36)
     assert like(NOON, date(2000, 1, 1)) == date(2026, 1, 31)
     assert like(NOON, datetime(2000, 1, 1)) == datetime(2026, 1, 31, 12)
@@ -475,6 +519,38 @@ def test_objects():
     assert not any(map(cells.is_number, (True, np.bool_(True), "1", None)))
 
 
+@pytest.mark.parametrize("hole", [None, NAN, pd.NA])
+@pytest.mark.parametrize("start", [0, 100])
+def test_objects_after_many_holes(hole, start):
+    kinds = {
+        "float": [0.5, 1.5],
+        "decimal": [Decimal(1), Decimal(2)],
+        "date": [date(2026, 1, 31), date(1970, 1, 2)],
+        "span": [timedelta(1), timedelta(2)],
+        "flag": [True, False],
+        "day": ["2026-01-31", "1970-01-02"],
+        "word": ["x", "y"],
+        "mixed": ["x", 2],
+    }
+    columns = {name: [hole] * start + values + [hole] for name, values in kinds.items()}
+    given = pd.DataFrame({name: pd.Series(of, dtype=object) for name, of in columns.items()})
+    learned = Columns.learn(given, 8, None)
+    assert learned.counts == [0, 0, 0, 0, 2, 0, 2, 2]
+    assert learned.dates == {"date": "day", "day": "day"}
+    codes = [[0.5, 1, 20_484, 1, 1, 20_484, 0, 1], [1.5, 2, 1, 2, 0, 1, 1, 0]]
+    same(learned.encode(given[start:-1], "error"), np.array(codes, dtype=np.float32))
+    assert np.isnan(learned.encode(given, "error")[:start]).all()
+    found = learned.fill(given, np.tile(np.array(codes[1], dtype=float), (len(given), 1)))
+    assert found.iloc[start].tolist() == given.iloc[start].tolist(), "what is there stays"
+    assert found.iloc[-1].tolist() == [
+        *(1.5, 2.0, date(1970, 1, 2), timedelta(2), False),
+        *("1970-01-02", "y", "2"),
+    ]
+    assert (found.dtypes == [float, float] + [object] * 6).all()
+    holes = pd.DataFrame({"float": pd.Series([hole, hole], dtype=object)})
+    assert np.isnan(Columns([None], ["float"]).encode(holes, "error")).all()
+
+
 def test_how_dates_are_written():
     given = {
         "text": ["2026-01-31 12:00", "2026-02-01"],
@@ -589,7 +665,7 @@ def test_distinct():
     same(of(series(declared)), np.array(["a", "b", "c"], dtype=object))
     same(of(series_of_polars(["b"], pl.Enum(["a", "b"]))), np.array(["a", "b"], dtype=object))
     same(of(series_of_polars(["b"], pl.Categorical)), np.array(["b"], dtype=object))
-    assert cells.declared_categories(np.array([1.0])) == []
+    assert names.declared_categories(np.array([1.0])) == []
     assert len(of(series([None, None], dtype=object))) == 0
 
 
@@ -702,6 +778,23 @@ def test_filling_an_array():
     same(nothing.fill(given, filled), np.array([[1.0, NAN], [9.0, 5.0]]))
     nothing.categories.reverse()
     same(nothing.fill(given, filled), np.array([[1.0, 1.0], [NAN, 5.0]]))
+
+
+def test_filling_an_array_of_text():
+    filled = np.array([[1.0, 2.5]] * 3)
+    objects = np.array([["a", "1.5"], ["b", "nan"], ["nan", "2"]], dtype=object)
+    text = objects.astype(str)
+    learned = Columns.learn(text, 2, [0])
+    same(learned.categories[0], np.array(["a", "b"], dtype=object))
+    codes = learned.encode(text, "error")
+    same(codes, np.array([[0, 1.5], [1, NAN], [NAN, 2]], dtype=np.float32))
+    assert learned.fill(text, filled).tolist() == [["a", 1.5], ["b", 2.5], ["b", 2.0]]
+    assert text[2, 0] == "nan", "what was given stays"
+    numbers = Columns([np.array([1, 2]), None], [])
+    assert numbers.fill(text[2:], filled[:1]).tolist() == [["2", 2.0]], "as the other words"
+    same(Columns([None], []).fill(text[:, 1:], filled[:, 1:]), np.array([[1.5], [2.5], [2.0]]))
+    whole = np.array([[b"a", b"1"]])
+    same(learned.fill(whole, filled[:1]), whole)
 
 
 def test_restoring_what_float32_rounded():

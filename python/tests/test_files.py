@@ -118,6 +118,24 @@ def test_classes_come_back_as_they_were(tmp_path):
         assert again.classes_.tolist() == names and (again.predict(X) == model.predict(X)).all()
 
 
+@pytest.mark.parametrize("kind", [bool, str])
+def test_booleans_come_back_as_booleans(tmp_path, kind):
+    X, y = load_iris(return_X_y=True)
+    given = (y > 0).astype(kind)
+    model = TMMClassifier(steps=20, random_state=0).fit(X, given)
+    model.save(tmp_path / "model.sumout")
+    again = sumout.load(tmp_path / "model.sumout")
+    assert again.classes_.dtype == again.predict(X).dtype == bool
+    assert (again.predict(X) == (model.predict(X).astype(str) == "True")).all()
+    assert again.score(X, y > 0) == model.score(X, given)
+    assert again.sample(2, y=True, random_state=0)[1].tolist() == [True, True]
+    again.steps, again.random_state = 5, 0
+    assert again.partial_fit(X, given).score(X, y > 0) > 0.9
+    again.partial_fit(X, y > 0, classes=[False, True])
+    again.save(tmp_path / "model.sumout")
+    assert sumout.load(tmp_path / "model.sumout").classes_.tolist() == [False, True]
+
+
 def test_images_come_back_as_images(tmp_path):
     X, y = load_digits(n_class=2, return_X_y=True)
     model = TMMClassifier(image_shape=(8, 8), steps=20, random_state=0).fit(X, y)

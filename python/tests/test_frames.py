@@ -86,6 +86,19 @@ def test_arrays_with_categories(features):
     assert set(named.sample(20, random_state=0)[0][:, 1]) <= {"low", "up"}
 
 
+def test_lists_with_categories():
+    hole = float("nan")
+    rows = [["red", 1.0], [hole, 2.0], ["blue", hole], ["red", 3.5], ["blue", 2.25]] * 10
+    imputer = TMMImputer(categorical_features=[0], steps=20, random_state=0)
+    filled = imputer.fit_transform(rows)
+    assert imputer.model_.categories == [2, 0]
+    assert set(filled[:, 0]) == {"red", "blue"} and all(type(x) is float for x in filled[:, 1])
+    assert filled[[0, 3, 4]].tolist() == [rows[0], rows[3], rows[4]]
+    assert (imputer.transform(np.array(rows)) == filled).all()
+    objects = clone(imputer).fit_transform(np.array(rows, dtype=object))
+    assert (objects == filled).all()
+
+
 def test_categories_by_name_of_column():
     frame = pd.DataFrame({"a": [1.0, 2.0, 1.0, np.nan] * 10, "b": np.arange(40.0)})
     assert TMMDensity(categorical_features=["a"], steps=5).fit(frame).model_.categories == [2, 0]
@@ -111,8 +124,8 @@ def dated(kind, rows=200):
     days[::5] = pd.NaT
     if kind == "midnights":
         days = days.dt.normalize()
-    if kind == "zone":
-        days = days.dt.tz_localize("Europe/Berlin")
+    if kind in ("America/New_York", "Etc/GMT+5", "UTC+01:00"):
+        days = days.dt.tz_localize("UTC").dt.tz_convert(kind)
     if kind == "span":
         days = days - start
     if kind == "objects":
@@ -121,7 +134,10 @@ def dated(kind, rows=200):
     return pl.from_pandas(frame) if kind == "polars" else frame
 
 
-@pytest.mark.parametrize("kind", ["dates", "midnights", "zone", "span", "objects", "polars"])
+ZONES = ["America/New_York", "Etc/GMT+5", "UTC+01:00"]
+
+
+@pytest.mark.parametrize("kind", ["dates", "midnights", *ZONES, "span", "objects", "polars"])
 def test_dates_are_days(kind):
     frame = dated(kind)
     model = TMMDensity(steps=150, random_state=0).fit(frame)

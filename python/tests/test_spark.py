@@ -155,6 +155,9 @@ def test_a_column_of_every_type(session, tmp_path):
     rows = answers.select("y", "prediction", "completed.*").collect()
     assert all(cell is not None for row in rows for cell in row)
     assert np.mean([row.y == row.prediction for row in rows]) > 0.95
+    truth = spark.fit(df, target="i", features=list("abc"), **QUICK).transform(df)
+    assert dict(truth.dtypes)["prediction"] == "boolean"
+    assert all(type(row.prediction) is bool for row in truth.select("prediction").collect())
     density = spark.fit(df, features=list("abh"), **QUICK | {"em_passes": 1, "rounds": 0})
     assert density.transform(df).columns[-2:] == ["log_likelihood", "completed"]
 
