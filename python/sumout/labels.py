@@ -31,6 +31,8 @@ def validate(
         if y.dtype == object and not known.all():
             y = y.copy()
             y[~known] = y[known][0]  # so that labels of one type can be sorted
+        if y.dtype == object and all(isinstance(label, (bool, np.bool_)) for label in y):
+            y = y.astype(bool)  # sklearn refuses booleans that are objects
         check_classification_targets(y[known])
     return y, known
 

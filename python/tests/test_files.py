@@ -136,6 +136,15 @@ def test_booleans_come_back_as_booleans(tmp_path, kind):
     assert sumout.load(tmp_path / "model.sumout").classes_.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("hole", [None, np.nan, pd.NA])
+def test_booleans_with_holes_are_classes(hole):
+    X, y = load_iris(return_X_y=True)
+    given = np.array([hole if row % 3 == 0 else bool(label) for row, label in enumerate(y)], object)
+    model = TMMClassifier(steps=20, random_state=0).fit(X, given)
+    assert model.classes_.dtype == model.predict(X).dtype == bool
+    assert model.score(X, y > 0) > 0.9
+
+
 def test_images_come_back_as_images(tmp_path):
     X, y = load_digits(n_class=2, return_X_y=True)
     model = TMMClassifier(image_shape=(8, 8), steps=20, random_state=0).fit(X, y)
