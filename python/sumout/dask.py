@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sumout import classifier, density
 from sumout.estimator import TMM
+from sumout.parameters import random_seed
 from sumout.partitions import (
     Encoded,
     Part,
@@ -137,6 +138,9 @@ def answer(estimator: TMM, method: str, number: int, shape: tuple, X: Any, optio
     with in_partition(number):
         if len(X) == 0:
             return X if shape is None else np.empty((0, *shape))
+        if "random_state" in options:  # rows of different partitions are independent
+            seed = np.random.SeedSequence([options["random_state"], number]).generate_state(1)[0]
+            options = options | {"random_state": int(seed)}
         return getattr(estimator, method)(X, **options)
 
 
@@ -166,7 +170,7 @@ class OnDask(Partitioned):
         y : Dask array or series of shape (n_samples,), or str, default=None
             Labels, an array in the same partitions as `X`; or the column of a data frame.
         **options
-            For rows that are not Dask's: as in the estimator of this name in `sumout`.
+            For rows that are not Dask's only: as in the estimator of this name in `sumout`.
 
         Returns
         -------
@@ -174,6 +178,9 @@ class OnDask(Partitioned):
         """
         if not is_dask(X):
             return super().fit(X, y, **options)
+        given = [name for name, value in options.items() if value is not None]
+        if given:
+            raise TypeError(f"{given[0]}: expected None where the rows are Dask's")
         threads = 1 if self.n_jobs is None else self._threads()  # workers have tasks enough
         return self._fit_partitions(DaskPartitions(X, y, threads))
 
@@ -189,6 +196,8 @@ class OnDask(Partitioned):
 
     def _completed(self, method: str, X: Any, **options: Any) -> Any:
         """The rows with their holes filled, in the container they came in."""
+        if "random_state" in options:
+            options = options | {"random_state": random_seed(options["random_state"])}
         if isinstance(X, da.Array):
             dtype = X.dtype if X.dtype.kind in "fO" else np.float64
             return self._lazily(method, X, X.shape[1:], dtype, **options)
@@ -260,4 +269,7 @@ class TMMImputer(OnDask, density.TMMImputer):
         """Fill missing values, as in `sumout`, lazily."""
         if not is_dask(X):
             return super().transform(X)
-        return self._completed("transform", X)
+        return self._completed("_filled", X, random_state=self.random_state)
+
+    def _filled(self, X: Any, random_state: int) -> Any:
+        return self._impute(X, self._rows(X), self.how, None, random_state)

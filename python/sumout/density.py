@@ -70,7 +70,7 @@ class Unlabelled(TMM):
         self
         """
         if not hasattr(self, "model_"):
-            return self.fit(X, sample_weight=sample_weight)
+            return Unlabelled.fit(self, X, sample_weight=sample_weight)
         self._check_parameters()
         values = self._rows(X)
         weights = checked_weights(sample_weight, len(values))

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sumout import _engine, labels
 from sumout.columns import Columns, as_frame, distinct
 from sumout.estimator import TMM
-from sumout.names import column_name, name_of
+from sumout.names import column_name, is_hole, name_of
 from sumout.parameters import Parameters
 from sumout.progress import Bar
 
@@ -322,7 +322,9 @@ def merge_classes(estimator: TMM, seen: list[Summary]) -> np.ndarray:
     """Gives the estimator its classes; the rows of each."""
     classes = np.unique(np.concatenate([found.classes for found in seen]))
     missing = estimator.missing_label
-    estimator.classes_ = classes[[name_of(label) != name_of(missing) for label in classes]]
+    if not is_hole(missing):
+        classes = classes[[name_of(label) != name_of(missing) for label in classes]]
+    estimator.classes_ = classes
     place = {label: k for k, label in enumerate(estimator.classes_.tolist())}
     counts = np.zeros(len(estimator.classes_))
     for found in seen:

@@ -56,6 +56,23 @@ def test_a_dataset_of_files_gives_the_same_model_as_its_batches(tmp_path):
     assert isinstance(load(tmp_path / "m.sumout"), Plain)
 
 
+@pytest.mark.parametrize("word, missing", [("None", None), ("nan", np.nan)])
+def test_words_for_nothing_are_classes(word, missing):
+    frame, labels = table()
+    labels = np.where(labels == "no", word, labels)
+    model = TMMClassifier(missing_label=missing, **QUICK).fit(pairs(frame, labels))
+    assert model.classes_.tolist() == sorted([word, "yes"])
+
+
+@pytest.mark.parametrize("kind", [TMMDensity, TMMImputer])
+def test_batches_one_by_one(kind):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    model = kind(steps=20, random_state=0)
+    for part in cut(X, 100):
+        model.partial_fit(part)
+    assert np.isfinite(model.score_samples(X)).all()
+
+
 def test_numbers_alone_and_an_imputer():
     X = np.random.default_rng(0).normal(size=(900, 3))
     X[::7, 1] = np.nan

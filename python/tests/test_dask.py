@@ -121,13 +121,32 @@ def test_arrays():
     assert plain.transform(X).shape == X.shape
 
 
+def test_samples_of_partitions_are_independent():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    lazy = da.from_array(X, chunks=(100, 2))
+    nothing = da.full((300, 2), np.nan, chunks=(100, 2))
+    imputer = TMMImputer(how="sample", **QUICK).fit(lazy)
+    density = TMMDensity(**QUICK).fit(lazy)
+    for ask in (
+        lambda: imputer.transform(nothing),
+        lambda: density.impute(nothing, how="sample", random_state=3),
+    ):
+        rows = ask().compute()
+        assert (rows == ask().compute()).all()  # the seed decides
+        assert len(np.unique(rows[:, 0])) == 300
+    free = density.impute(nothing, how="sample").compute()
+    assert (free != density.impute(nothing, how="sample").compute()).any()
+
+
 def test_what_is_wrong_is_said_where_it_is(rows):
     frame, labels = rows
     X, y = partitioned(rows)
     arrays = da.ones((8, 2), chunks=(2, 2)), da.ones(8, chunks=4)
     with pytest.raises(ValueError, match="y: expected 4 partitions as X has, got 2"):
         TMMClassifier(**QUICK).fit(*arrays)
-    model = TMMClassifier(**QUICK).fit(X, y)
+    with pytest.raises(TypeError, match="sample_weight: expected None where the rows are Dask's"):
+        TMMClassifier(**QUICK).fit(X, y, sample_weight=np.ones(len(frame)))
+    model = TMMClassifier(**QUICK).fit(X, y, sample_weight=None)
     unknown = frame.copy()
     unknown.loc[700, "town"] = "Dresden"
     lazy = model.predict(dd.from_pandas(unknown, npartitions=4))
