@@ -69,7 +69,7 @@ for example in engine/examples/*.rs; do step "$CARGO_TARGET_DIR/release/examples
 export SUMOUT="$CARGO_TARGET_DIR/release/sumout"
 step cargo check --release --locked
 # With the GPU: it builds without a CUDA toolkit, and without a GPU its tests say so.
-step cargo clippy --release --all-targets --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
+step cargo clippy --release --locked -p sumout -p sumout-cli -p sumout-python --features cuda -- -D warnings
 profile=dev # without a GPU there is nothing to run, and this builds faster
 ! nvidia-smi --list-gpus >/dev/null 2>&1 || profile=release
 CARGO_PROFILE_DEV_DEBUG=0 tests cargo test --profile $profile --locked -p sumout --features cuda --test devices_agree -- --nocapture

@@ -106,6 +106,9 @@ fn the_distribution_of_a_number_is_that_of_all_worlds() {
         let Some(column) = kinds.iter().position(|kind| *kind == Kind::Gaussian) else {
             continue;
         };
+        if worlds.all.len() > 600 {
+            continue; // a second and more
+        }
         let mut predictor = Predictor::new(model.clone()).unwrap();
         let row = with_holes(&worlds::row(&model, draw), 0.3, draw);
         let mut given = row.clone();
