@@ -139,8 +139,8 @@ def answer(estimator: TMM, method: str, number: int, shape: tuple, X: Any, optio
         if len(X) == 0:
             return X if shape is None else np.empty((0, *shape))
         if "random_state" in options:  # rows of different partitions are independent
-            seed = np.random.SeedSequence([options["random_state"], number]).generate_state(1)[0]
-            options = options | {"random_state": int(seed)}
+            seed = np.random.SeedSequence([options["random_state"], number])
+            options = options | {"random_state": int(seed.generate_state(1, np.uint64)[0])}
         return getattr(estimator, method)(X, **options)
 
 
@@ -180,7 +180,8 @@ class OnDask(Partitioned):
             return super().fit(X, y, **options)
         given = [name for name, value in options.items() if value is not None]
         if given:
-            raise TypeError(f"{given[0]}: expected None where the rows are Dask's")
+            kind = type(options[given[0]]).__name__
+            raise TypeError(f"{given[0]}: expected None where the rows are Dask's, got {kind}")
         threads = 1 if self.n_jobs is None else self._threads()  # workers have tasks enough
         return self._fit_partitions(DaskPartitions(X, y, threads))
 

@@ -321,10 +321,10 @@ def merged_column(seen: list[tuple[int, Summary]], names: list[str], j: int) -> 
 def merge_classes(estimator: TMM, seen: list[Summary]) -> np.ndarray:
     """Gives the estimator its classes; the rows of each."""
     classes = np.unique(np.concatenate([found.classes for found in seen]))
-    missing = estimator.missing_label
+    known, missing = np.ones(len(classes), dtype=bool), estimator.missing_label
     if not is_hole(missing):
-        classes = classes[[name_of(label) != name_of(missing) for label in classes]]
-    estimator.classes_ = classes
+        known &= ~labels.equal_to(missing, classes, known)
+    estimator.classes_ = classes[known]
     place = {label: k for k, label in enumerate(estimator.classes_.tolist())}
     counts = np.zeros(len(estimator.classes_))
     for found in seen:

@@ -64,6 +64,15 @@ def test_words_for_nothing_are_classes(word, missing):
     assert model.classes_.tolist() == sorted([word, "yes"])
 
 
+def test_a_missing_label_is_compared_as_in_memory():
+    frame, labels = table()
+    numbers = (labels == "yes").astype(int)
+    model = TMMClassifier(missing_label="1", **QUICK).fit(pairs(frame, numbers))
+    assert model.classes_.tolist() == [0, 1]
+    model = TMMClassifier(missing_label=1, **QUICK).fit(pairs(frame, numbers))
+    assert model.classes_.tolist() == [0]
+
+
 @pytest.mark.parametrize("kind", [TMMDensity, TMMImputer])
 def test_batches_one_by_one(kind):
     X = np.random.default_rng(0).normal(size=(300, 3))
