@@ -5,7 +5,8 @@ use std::fmt::Write;
 use sumout_report::picture::{Picture, base64};
 
 const STYLE: &str = ".paper{fill:#fff}.ink{fill:#222}.grid{stroke:#ddd}\
-    @media(prefers-color-scheme:dark){.paper{fill:#16191d}.ink{fill:#ddd}.grid{stroke:#3c4148}}";
+    @media(prefers-color-scheme:dark){.paper{fill:#16191d}.ink{fill:#ddd}.grid{stroke:#3c4148}\
+     [fill=\"#0072b2\"]{fill:#6a8dff}[stroke=\"#0072b2\"]{stroke:#6a8dff}}";
 
 /// The start of a figure: its size, its name for screen readers, its paper.
 pub fn start(width: f64, height: f64, title: &str) -> String {
