@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
@@ -239,6 +240,30 @@ class TMMClassifier(ClassifierMixin, TMM):
         """
         posterior = self.predict_proba(X)
         return self.classes_[posterior.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the rows whose label is known.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        y : array-like of shape (n_samples,)
+            Labels; rows whose label is missing do not count.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        found = np.asarray(self.predict(X))
+        y, known = labels.validate(y, self.missing_label, self.classes_)
+        check_consistent_length(found, y)
+        weights = checked_weights(sample_weight, len(y))
+        if not known.any():
+            raise ValueError("Input y contains NaN only: expected at least one label")
+        return float(accuracy_score(y[known], found[known], sample_weight=weights[known]))
 
     def log_likelihood(self, X: Any) -> np.ndarray:
         """Log-likelihood log P(x_o | y) of what is observed, for every class.

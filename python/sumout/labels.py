@@ -11,6 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sumout.names import is_hole, plain, unmasked
 from sumout.notices import warn
 
+NUMBERS = (bool, np.bool_, int, np.integer, float, np.floating)
+
 
 def validate(
     y: Any, missing_label: Any, classes: np.ndarray | None = None
@@ -31,8 +33,8 @@ def validate(
         if y.dtype == object and not known.all():
             y = y.copy()
             y[~known] = y[known][0]  # so that labels of one type can be sorted
-        if y.dtype == object and all(isinstance(label, (bool, np.bool_)) for label in y):
-            y = y.astype(bool)  # sklearn refuses booleans that are objects
+        if y.dtype == object and all(isinstance(label, NUMBERS) for label in y):
+            y = np.array(y.tolist())  # sklearn refuses numbers and booleans that are objects
         check_classification_targets(y[known])
     return y, known
 
@@ -52,6 +54,9 @@ def warn_of_minus_one(labels: np.ndarray) -> None:
 def as_array(y: Any) -> np.ndarray:
     if isinstance(y, np.ma.MaskedArray):
         y = unmasked(y)
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "kind", "none") in "biu" and not isinstance(dtype, np.dtype):
+        y = y.astype(object)  # types of pandas with holes: whole numbers stay whole
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isinf(y).any():
         raise ValueError("Input y contains infinity: expected classes, or NaN for a missing label")

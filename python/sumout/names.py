@@ -8,6 +8,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+# False and true as Python, JSON and spreadsheets write them.
+TRUTHS = (("False", "True"), ("false", "true"), ("FALSE", "TRUE"))
+
 
 def name_of(value: Any) -> str:
     """3, 3.0 and "3" have the same name."""
@@ -29,8 +32,8 @@ def values_of(names: list[str]) -> np.ndarray:
 
 def categories_of(names: list[str]) -> np.ndarray:
     """As `values_of`, but categories may be booleans too."""
-    if names and set(names) <= {"False", "True"}:
-        return np.array([name == "True" for name in names], dtype=object)
+    if names and any(set(names) <= set(truths) for truths in TRUTHS):
+        return np.array([name.lower() == "true" for name in names], dtype=object)
     return values_of(names)
 
 
@@ -127,7 +130,8 @@ def category_codes(cells: Any, known: np.ndarray) -> list[float]:
     index_of = {name_of(value): float(index) for index, value in enumerate(known.tolist())}
     for value in known:
         if isinstance(value, (bool, np.bool_)):  # 0 and 1 mean False and True
-            index_of[str(int(value))] = index_of[name_of(value)]
+            others = str(int(value)), *(truths[int(value)] for truths in TRUTHS)
+            index_of |= dict.fromkeys(others, index_of[name_of(value)])
     values = as_hashable_list(cells)
     codes = {
         value: np.nan if is_hole(value) else index_of.get(name_of(value), np.nan)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 
 from sumout import _engine
@@ -175,6 +176,29 @@ class TMMRegressor(RegressorMixin, TMM):
         """
         mean, std = self._distribution(X, []).T
         return (mean, std) if return_std else mean
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on the rows whose target is known.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; NaN is missing.
+        y : array-like of shape (n_samples,)
+            Targets; rows whose target is NaN do not count.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        found, y = self.predict(X), checked_targets(y)
+        check_consistent_length(found, y)
+        weights, known = checked_weights(sample_weight, len(y)), ~np.isnan(y)
+        if not known.any():
+            raise ValueError("Input y contains NaN only: expected at least one number")
+        return float(r2_score(y[known], found[known], sample_weight=weights[known]))
 
     def predict_quantiles(
         self, X: Any, quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
+from sklearn.model_selection import KFold, cross_val_score
 
 import sumout
 from sumout import TMMClassifier, TMMDensity, TMMImputer, TMMRegressor
@@ -136,13 +137,52 @@ def test_booleans_come_back_as_booleans(tmp_path, kind):
     assert sumout.load(tmp_path / "model.sumout").classes_.tolist() == [False, True]
 
 
+@needs_command
+@pytest.mark.parametrize("words", [("false", "true"), ("FALSE", "TRUE"), ("False", "True")])
+def test_booleans_of_other_programs(tmp_path, words):
+    flags = np.arange(80) % 3 == 0
+    rows = [
+        "flag,x,y",
+        *(f"{words[int(flag)]},{i % 7},{words[not flag]}" for i, flag in enumerate(flags)),
+    ]
+    table, model = tmp_path / "table.csv", tmp_path / "model.sumout"
+    table.write_text("\n".join(rows) + "\n")
+    command("train", "--data", table, "--target", "y", "--steps", 20, "--out", model)
+    again, frame = sumout.load(model), pd.DataFrame({"flag": flags, "x": np.arange(80) % 7})
+    found = again.predict(frame)
+    assert found.dtype == bool and (found == ~flags).all()
+    assert (again.predict(frame.assign(flag=frame["flag"].astype(str).str.lower())) == found).all()
+    lines = [json.dumps({"flag": bool(flag), "x": 1, "y": bool(not flag)}) for flag in flags]
+    (tmp_path / "table.jsonl").write_text("\n".join(lines) + "\n")
+    assert " 1.0000 " in command("evaluate", model, "--data", tmp_path / "table.jsonl")
+
+
 @pytest.mark.parametrize("hole", [None, np.nan, pd.NA])
-def test_booleans_with_holes_are_classes(hole):
+@pytest.mark.parametrize("kind", [bool, int])
+def test_labels_with_holes_keep_their_type(kind, hole):
     X, y = load_iris(return_X_y=True)
-    given = np.array([hole if row % 3 == 0 else bool(label) for row, label in enumerate(y)], object)
+    wanted = (y > 0).astype(kind)
+    given = wanted.astype(object)
+    given[::3] = hole
     model = TMMClassifier(steps=20, random_state=0).fit(X, given)
-    assert model.classes_.dtype == model.predict(X).dtype == bool
-    assert model.score(X, y > 0) > 0.9
+    assert model.classes_.dtype == model.predict(X).dtype == kind
+    assert model.score(X, wanted) > 0.9
+    nullable = pd.Series(given).astype({bool: "boolean", int: "Int64"}[kind])
+    again = TMMClassifier(steps=20, random_state=0).fit(X, nullable)
+    assert again.classes_.dtype == kind and (again.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("missing", [-1, np.nan])
+def test_scores_are_of_known_labels(missing):
+    X, y = load_iris(return_X_y=True)
+    few = np.where(np.arange(len(y)) % 2 == 0, y, missing)
+    model = TMMClassifier(missing_label=missing, steps=20, trees=1, random_state=0).fit(X, few)
+    known = np.arange(len(y)) % 2 == 0
+    assert model.score(X, few) == model.score(X[known], y[known])
+    assert cross_val_score(model, X, few, cv=KFold(3, shuffle=True, random_state=0)).min() > 0.8
+    targets = np.where(known, X[:, 0], np.nan)
+    regressor = TMMRegressor(steps=20, trees=1, random_state=0).fit(X[:, 1:], targets)
+    assert regressor.score(X[:, 1:], targets) == regressor.score(X[known, 1:], X[known, 0])
 
 
 def test_images_come_back_as_images(tmp_path):

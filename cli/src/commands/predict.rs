@@ -133,7 +133,7 @@ impl Question {
             }
             Self::Class => {
                 let scores = predictor.score(rows)?;
-                far.count(chunk.first, &scores.log_marginal);
+                far.count(chunk.first, &scores.log_marginal, rows.width());
                 Ok(class_cells(&scores))
             }
             Self::Number { column, quantiles } => {

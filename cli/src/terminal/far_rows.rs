@@ -1,8 +1,7 @@
 //! A warning about rows that are too unlike the training data.
 
 use crate::terminal::user_error::warn;
-use sumout::queries::Scores;
-use sumout_data::model_files::TOO_FAR;
+use sumout_data::model_files::{TOO_FAR, is_too_far};
 
 /// Counts rows that are too unlike the training data to be classified.
 #[derive(Clone, Debug, Default)]
@@ -13,10 +12,10 @@ pub struct FarRows {
 
 impl FarRows {
     /// Counts the rows that are too unlike the training data. `first` is the number of the first
-    /// row, from 0.
-    pub fn count(&mut self, first: usize, log_marginals: &[f64]) {
+    /// row, from 0; `width` is that of all.
+    pub fn count(&mut self, first: usize, log_marginals: &[f64], width: usize) {
         for (row, log) in log_marginals.iter().enumerate() {
-            if log.abs() > Scores::FARTHEST {
+            if is_too_far(*log, width) {
                 self.first.get_or_insert(first + row + 1);
                 self.rows += 1;
             }
@@ -48,9 +47,9 @@ mod tests {
     #[test]
     fn the_first_row_is_named_and_all_are_counted() {
         let mut far = FarRows::default();
-        far.count(0, &[-3.0, -1e11]);
+        far.count(0, &[-3.0, -9e3, 1e11], 10);
         assert_eq!(far.warning(), None);
-        far.count(1024, &[-3.0, -1e13, f64::NEG_INFINITY]);
+        far.count(1024, &[-3.0, -1.1e4, f64::NEG_INFINITY], 10);
         let warning = far.warning().unwrap();
         assert!(
             warning.starts_with("row 1026 (the first of 2) is "),

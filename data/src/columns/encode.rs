@@ -40,6 +40,9 @@ enum Takes {
     Date(DateStyle),
 }
 
+/// False and true as JSON, Python and spreadsheets write them. Who takes one of these takes all.
+const TRUTHS: [[&str; 2]; 3] = [["false", "true"], ["False", "True"], ["FALSE", "TRUE"]];
+
 /// Names and their numbers.
 #[derive(Clone, Debug, Default)]
 struct CodesOfNames {
@@ -49,9 +52,19 @@ struct CodesOfNames {
 
 impl CodesOfNames {
     fn new(names: &[String]) -> Self {
+        let mut codes: HashMap<_, _> = names.iter().cloned().zip(0..).collect();
+        let are_truths = |truths: &&[&str]| names.iter().all(|name| truths.contains(&&**name));
+        if TRUTHS.iter().any(|truths| are_truths(&&truths[..])) {
+            for word in TRUTHS.concat() {
+                let code = names
+                    .iter()
+                    .position(|name| name.eq_ignore_ascii_case(word));
+                code.map(|code| codes.entry(word.into()).or_insert(code));
+            }
+        }
         Self {
             names: names.to_vec(),
-            codes: names.iter().cloned().zip(0..).collect(),
+            codes,
         }
     }
 
@@ -399,6 +412,19 @@ mod tests {
     use super::*;
     use crate::rows::cells::NoDefaultNa;
     use crate::rows::layout::Column;
+
+    #[test]
+    fn truths_may_be_written_otherwise() {
+        let codes = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+            let codes = CodesOfNames::new(&names);
+            ["true", "True", "TRUE", "tRUE"].map(|word| codes.code(Cell::Text(word)))
+        };
+        assert_eq!(codes(&["False", "True"]), [Some(1), Some(1), Some(1), None]);
+        assert_eq!(codes(&["true"]), [Some(0), Some(0), Some(0), None]);
+        assert_eq!(codes(&["False", "true"]), [Some(1), None, None, None]);
+        assert_eq!(codes(&["no", "True"]), [None, Some(1), None, None]);
+    }
 
     /// Age (a number), sex (f, m), coin (0 or 1) and a category without names.
     fn encoder() -> Encoder {

@@ -9,10 +9,16 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use sumout::Model;
+use sumout::queries::Scores;
 
-/// Beyond this log-likelihood, 64 bits no longer hold the difference between two classes.
-pub const FARTHEST: f64 = 1e12;
-/// The warning about a row beyond it.
+/// Whether a row of so many columns is too unlike the training data to be classified: beyond 10¹², 64 bits no longer hold
+/// the difference between two classes, and long before that the differences mean nothing.
+pub fn is_too_far(log_likelihood: f64, columns: usize) -> bool {
+    const OF_COLUMN: f64 = 1e3; // nats: 45 standard deviations of a leaf in every column
+    log_likelihood.abs() > Scores::FARTHEST || log_likelihood < -OF_COLUMN * columns as f64
+}
+
+/// The warning about such a row.
 pub const TOO_FAR: &str = "too unlike the training data to classify; ignore its posterior";
 
 /// Where a model remembers the column that its labels came from.

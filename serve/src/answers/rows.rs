@@ -7,7 +7,7 @@ use serde::ser::{Serialize, Serializer};
 use sumout_data::cells::{Cell, Field, FieldKind, Value};
 use sumout_data::dates::text_of;
 use sumout_data::encode::Encoder;
-use sumout_data::model_files::{FARTHEST, TOO_FAR};
+use sumout_data::model_files::{TOO_FAR, is_too_far};
 use sumout_data::output::probability_name;
 
 /// Quantiles of a number that a model predicts.
@@ -249,7 +249,6 @@ impl<'a> AnswerOf<'a> {
         let numbers = block.numbers_of(row);
         let mut numbers = numbers.map(|all| numbers::json(self.encoder, all).into_iter());
         let sampled = block.classes.as_ref().map(|all| all[row]);
-        let is_far = |log_likelihood: f64| log_likelihood.abs() > FARTHEST;
         let channel = block.channels.as_ref().map(|all| all[row]);
         let encoder = self.encoder;
         let cells = |all: &'b Vec<f32>| JsonCells {
@@ -260,7 +259,9 @@ impl<'a> AnswerOf<'a> {
             class: best.or(sampled).map(|class| &*classes[class]),
             posterior: scores.map(|(posterior, _)| posterior),
             log_likelihood: scores.map(|(_, log)| log),
-            warning: scores.filter(|(_, log)| is_far(*log)).map(|_| TOO_FAR),
+            warning: scores
+                .filter(|(_, log)| is_too_far(*log, self.encoder.width()))
+                .map(|_| TOO_FAR),
             mean: numbers.as_mut().and_then(Iterator::next),
             sd: numbers.as_mut().and_then(Iterator::next),
             quantiles: numbers.map(Iterator::collect),

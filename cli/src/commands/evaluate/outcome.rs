@@ -86,7 +86,8 @@ impl Tally {
                 self.classification.count(posterior, class, label);
             }
         }
-        self.far.count(chunk.first, &scores.log_marginal);
+        let width = chunk.values.len() / scores.log_marginal.len().max(1);
+        self.far.count(chunk.first, &scores.log_marginal, width);
         self.rows += scores.log_marginal.len();
     }
 

@@ -270,7 +270,7 @@ pub fn print_start(out: &mut impl Write, fitting: &Fitting<'_>, data: &TrainingD
     let has_holes =
         settings.drop_inputs > 0.0 || settings.drop_nodes.iter().any(|&share| share > 0.0);
     let note = if has_holes {
-        "; the loss is measured with random holes"
+        "; progress is measured with random holes"
     } else {
         ""
     };
