@@ -11,6 +11,7 @@
 //! # Ok::<(), sumout_data::Error>(())
 //! ```
 
+use crate::columns::codes_of_names::CodesOfNames;
 use crate::columns::match_columns::places_of;
 use crate::error::{Error, ErrorKind, Place, Result, clip};
 use crate::rows::cells::{Cell, MissingTexts, Records, Written, is_default_na};
@@ -38,39 +39,6 @@ enum Takes {
     Name(CodesOfNames),
     /// A date, or its number of days.
     Date(DateStyle),
-}
-
-/// False and true as JSON, Python and spreadsheets write them. Who takes one of these takes all.
-const TRUTHS: [[&str; 2]; 3] = [["false", "true"], ["False", "True"], ["FALSE", "TRUE"]];
-
-/// Names and their numbers.
-#[derive(Clone, Debug, Default)]
-struct CodesOfNames {
-    names: Vec<String>,
-    codes: HashMap<String, usize>,
-}
-
-impl CodesOfNames {
-    fn new(names: &[String]) -> Self {
-        let mut codes: HashMap<_, _> = names.iter().cloned().zip(0..).collect();
-        let are_truths = |truths: &&[&str]| names.iter().all(|name| truths.contains(&&**name));
-        if TRUTHS.iter().any(|truths| are_truths(&&truths[..])) {
-            for word in TRUTHS.concat() {
-                let code = names
-                    .iter()
-                    .position(|name| name.eq_ignore_ascii_case(word));
-                code.map(|code| codes.entry(word.into()).or_insert(code));
-            }
-        }
-        Self {
-            names: names.to_vec(),
-            codes,
-        }
-    }
-
-    fn code(&self, cell: Cell<'_>) -> Option<usize> {
-        self.codes.get(&cell.category()?).copied()
-    }
 }
 
 /// Turns cells into numbers and labels.
@@ -412,19 +380,6 @@ mod tests {
     use super::*;
     use crate::rows::cells::NoDefaultNa;
     use crate::rows::layout::Column;
-
-    #[test]
-    fn truths_may_be_written_otherwise() {
-        let codes = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
-            let codes = CodesOfNames::new(&names);
-            ["true", "True", "TRUE", "tRUE"].map(|word| codes.code(Cell::Text(word)))
-        };
-        assert_eq!(codes(&["False", "True"]), [Some(1), Some(1), Some(1), None]);
-        assert_eq!(codes(&["true"]), [Some(0), Some(0), Some(0), None]);
-        assert_eq!(codes(&["False", "true"]), [Some(1), None, None, None]);
-        assert_eq!(codes(&["no", "True"]), [None, Some(1), None, None]);
-    }
 
     /// Age (a number), sex (f, m), coin (0 or 1) and a category without names.
     fn encoder() -> Encoder {

@@ -4,6 +4,7 @@
 
 pub mod infer_columns;
 pub mod match_columns;
+mod codes_of_names;
 pub mod encode;
 pub mod table_source;
 pub(crate) mod fit_to_model;
